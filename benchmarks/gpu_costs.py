@@ -1,4 +1,4 @@
-"""Counts FLOPs and memory of the updates of `gpu.py` by `visenv.algos.costs`, without a GPU.
+"""Counts FLOPs and memory of the updates of `gpu.py` by `benchmarks.training_costs`, without a GPU.
 
 An update reads every distinct token and image once. The gradient of the language model takes twice
 its forward pass; the vision tower is frozen and has no gradient. Softmax, norms and activations are
@@ -10,8 +10,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from benchmarks.random_vlm import IMAGE_TOKENS, RESULT_TOKENS, SIZES, Shape, full_blocks
-from visenv.algos.costs import ModelSize, StepWork, state_bytes
-from visenv.algos.costs.work import head_flops, image_flops, language_flops
+from benchmarks.training_costs import (
+    ModelSize,
+    StepWork,
+    head_flops,
+    image_flops,
+    language_flops,
+    state_bytes,
+)
 
 MFU_FORMULA = "MFU = FLOPs needed by the shared pass / (seconds * peak FLOP/s of the device)"
 

@@ -15,7 +15,7 @@ import transformers
 from benchmarks.gpu_costs import model_size, needed_flops, training_bytes
 from benchmarks.gpu_policy import Machine, loss_of, make_policy, scored
 from benchmarks.random_vlm import REAL, Shape, group
-from visenv.algos.trainer.prefetch import pinned
+from visenv.algos.trainer.micro_batches import pinned
 from visenv.policies.transformers.pack import pack
 
 

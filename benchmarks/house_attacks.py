@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import argparse
 
+from benchmarks.house_attackers import play_blind, play_sighted, play_without_feedback
 from benchmarks.house_text_policy import play, trained
-from visenv.envs.embodied.attacks import play_blind, play_sighted, play_without_feedback
 from visenv.envs.embodied.ground_truth import HouseTruth
 from visenv.envs.embodied.source import house_sample
 from visenv.envs.embodied.world.tasks import TaskOptions

@@ -3,7 +3,7 @@
     python benchmarks/house_counts.py > benchmarks/results/2026-11-23-house_counts.txt
 
 The tests check a part of both. The second check of the goals is
-`visenv.envs.embodied.world.checker`, which shares no code with the planner and the goals.
+`benchmarks.house_checker`, which shares no code with the planner and the goals.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from __future__ import annotations
 import time
 from collections import Counter
 
+from benchmarks.house_checker import reaches
 from visenv.envs.embodied.dialects import DIALECTS
-from visenv.envs.embodied.world.checker import reaches
 from visenv.envs.embodied.world.goals import is_reached
 from visenv.envs.embodied.world.measure import flaws
 from visenv.envs.embodied.world.state import HouseState

@@ -24,7 +24,7 @@ import torch
 from numpy.typing import NDArray
 from torch.nn import functional as F
 
-from visenv.envs.embodied.attacks import INVALID, LIMIT
+from benchmarks.house_attackers import INVALID, LIMIT
 from visenv.envs.embodied.ground_truth import HouseTruth
 from visenv.envs.embodied.simulation import HouseSimulation
 from visenv.envs.embodied.source import house_sample

@@ -26,7 +26,7 @@ import torch
 import tyro
 
 from benchmarks.random_vlm import SHAPES, build, group
-from visenv.algos.trainer.prefetch import pinned, prefetched
+from visenv.algos.trainer.micro_batches import pinned, prefetched
 from visenv.policies.tokens.qwen_vl import require_qwen_vl
 from visenv.policies.transformers import TransformersPolicy
 

@@ -5,7 +5,7 @@
 
 A step plays groups of episodes and learns from them once. The GPUs alternate between sampling and
 training or, if an engine on one GPU does not fit beside the trainer, half of the GPUs sample for
-the others. Everything is computed by the printed formulas (`visenv.algos.costs`), under the
+the others. Everything is computed by the printed formulas (`benchmarks.training_costs`), under the
 assumption that no episode waits for a tool or for a longer episode. Every rate is printed with its
 source, or as "assumed" if nothing was measured. The MFU is the output of benchmarks/update.py on a
 GPU, if results/ contains it.
@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import tyro
 
-from visenv.algos.costs import (
+from benchmarks.training_costs import (
     QWEN2_5_VL,
     ModelSize,
     StepWork,

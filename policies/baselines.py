@@ -164,11 +164,7 @@ class _Baseline(Policy[BaselineSession]):
         sampling: Sampling,
         grammar: PlanGrammar,
     ) -> str:
-        """Return the text of a turn that is a plan.
-
-        Raises:
-            ConfigurationError: If the baseline cannot write plans.
-        """
+        """Return the text of a turn that is a plan."""
         raise ConfigurationError(f"{type(self).__name__} cannot write plans; use direct or cot.")
 
     async def _answer(

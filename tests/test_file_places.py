@@ -53,7 +53,7 @@ WRITERS = {
     "policies/transformers/checkpoint.py": "checks the folder and all files in it",
     "policies/transformers/lora.py": "`save_model` checks the folder before",
     "policies/vllm/adapter.py": OWN_FOLDER,
-    "policies/vllm/address.py": "connects to a socket",
+    "policies/vllm/control.py": "connects to a socket",
     "policies/vllm/server.py": "a log with a random name",
     "policies/vllm/transfer.py": OWN_FOLDER,
     "policies/vllm/videos.py": "writes to memory",
@@ -61,8 +61,8 @@ WRITERS = {
     "algos/experiment/held_out_curves.py": "a picture at a path of `replacing`",
     "algos/experiment/training_curves.py": "a picture at a path of `replacing`",
     "algos/trainer/checkpoint.py": "in a new folder (`empty_folder`)",
-    "algos/trainer/lock.py": "checks the name of the lock",
-    "algos/trainer/tensor_files.py": "in a new folder, or at a path of `replacing`",
+    "algos/trainer/phase_folder.py": "checks the name of the lock",
+    "algos/trainer/optimizer_shards.py": "in a new folder, or at a path of `replacing`",
 }
 
 # ---------------------------------------------------------------------------------------- resolving
@@ -95,7 +95,7 @@ RESOLVERS = {
     "the episodes",
     "visenv/registration.py": "`require_trust`, tested with the episodes",
     "visenv/rewards/named.py": "`require_trust`, tested with the episodes",
-    "visenv/rollout/vector_hosts.py": "the spec of a person's pool, sent to a process of the run",
+    "visenv/rollout/subset_vector_env.py": "the spec of a person's pool, sent to a worker",
     "visenv/sandbox/fork_server.py": CONSTANT,
     "visenv/sandbox/guest/preload.py": CONSTANT,
     "visenv/sandbox/guest/program.py": "the program of a policy, inside the sandbox",

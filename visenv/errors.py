@@ -34,7 +34,6 @@ from pathlib import Path
 import gymnasium.error
 from typing_extensions import override
 
-from visenv.old_names import suggestion
 from visenv.terminal import printable_lines
 
 
@@ -57,8 +56,6 @@ class ConfigurationError(VisenvError, ValueError):
 class UnknownNameError(ConfigurationError, KeyError):
     """Raised when a name is unknown; the message suggests the nearest known name.
 
-    For the old name of a setting, the message suggests the new name (`visenv.old_names`).
-
     Args:
         kind: The kind of thing that the name refers to, for example ``"policy"``.
         given: The name.
@@ -68,8 +65,7 @@ class UnknownNameError(ConfigurationError, KeyError):
 
     def __init__(self, kind: str, given: str, known: Iterable[str], advice: str = "") -> None:
         names = sorted(known)
-        new = suggestion(given, names)
-        near = [new] if new else _nearest(given, names)
+        near = _nearest(given, names)
         hint = f" Did you mean {near[0]!r}?" if near else ""
         listed = ", ".join(names) or "none is registered"
         more = f" {advice}" if advice else ""

@@ -14,7 +14,6 @@ from typing import Any
 
 import gymnasium as gym
 
-from visenv import old_names
 from visenv.algorithm import Algorithm
 from visenv.checksums import write_checksums
 from visenv.credentials import check_no_credentials, variable_of
@@ -199,21 +198,13 @@ def find_model(
 
 
 def check_model_name(name: str) -> None:
-    """Check that a name is not an old or a misspelled name of a tiny model.
-
-    The hub would be asked for such a name.
+    """Check that a name is not a misspelled name of a tiny model; the hub would be asked for it.
 
     Raises:
-        ConfigurationError: If the name is an old name; the message contains the new one.
         UnknownNameError: If the name begins as those of tiny models, and no folder has it.
     """
     if name in MODELS or "/" in name or Path(name).exists():
         return
-    if name in old_names.MODELS:
-        raise ConfigurationError(
-            f"There is no model {name!r} any more; write {old_names.MODELS[name]!r}. The tokenizer "
-            "of this model is trained on episodes of the environments of the recipe."
-        )
     if name.startswith("tiny"):
         raise UnknownNameError("tiny model", name, MODELS)
 

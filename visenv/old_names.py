@@ -1,15 +1,14 @@
-"""Maps the old names of settings to their new names.
+"""Renames settings in files that an earlier version of visenv wrote.
 
-A recipe or a command-line option with an old name is refused; the error suggests the new name.
-Files that an earlier run wrote with old names can still be read: `recipe.json`, `run.json`, the
-state of checkpoints (`with_new_names`), and the specs of environments in saved episodes
-(`with_new_env_options`). The names of events, ground truths and the fields of saved episodes have
-not changed.
+`with_new_names` renames those in `recipe.json`, `run.json` and the state of checkpoints, and
+`with_new_env_options` those in the specs of environments in saved episodes. A recipe or a command
+with an old name is refused like any other unknown name. The names of events, ground truths and the
+fields of saved episodes have not changed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 ANYWHERE = {
@@ -37,8 +36,11 @@ SECTIONS = {
 }
 """Old names of settings, by the table that contains them."""
 
+REMOVED = {"selection": dict.fromkeys(("spare_groups", "early_groups", "spare_members"), 0)}
+"""Settings that exist no longer, by their table, with the value that had no effect."""
+
 COMMANDS = {"rollout": {"episodes": "groups"}}
-"""Old names of the options of a command, by the command."""
+"""Old names in the settings of a command, by the command."""
 
 MODELS = {
     f"tiny-{family}": "tiny" for family in ("arm", "arft", "mags", "argos", "libero", "embodied")
@@ -74,12 +76,6 @@ def new_name(name: str, section: str = "") -> str:
     return SECTIONS.get(section, {}).get(name) or ANYWHERE.get(name, name)
 
 
-def suggestion(name: str, known: Sequence[str]) -> str | None:
-    """Return the known name that replaced an old name, or None if the name is not an old name."""
-    old = (ANYWHERE, ENV_OPTIONS, *SECTIONS.values())
-    return next((each[name] for each in old if each.get(name) in known), None)
-
-
 def with_new_names(record: Mapping[str, Any], section: str = "") -> dict[str, Any]:
     """Return the settings that a run has saved, with the current names.
 
@@ -87,9 +83,12 @@ def with_new_names(record: Mapping[str, Any], section: str = "") -> dict[str, An
         record: Nested settings, JSON-like.
         section: The new name of the table that contains the settings.
     """
+    without = REMOVED.get(section, {})
     of_command = COMMANDS.get(str(record.get("command")), {}) if not section else {}
     renamed = {
-        of_command.get(key) or new_name(key, section): value for key, value in record.items()
+        of_command.get(key) or new_name(key, section): value
+        for key, value in record.items()
+        if key not in without or value != without[key]
     }
     if str(renamed.get("env") or renamed.get("id")).startswith(_OWN_ENVIRONMENTS):
         for table in _TABLES_OF_ENV_OPTIONS:
@@ -108,42 +107,3 @@ def with_new_names(record: Mapping[str, Any], section: str = "") -> dict[str, An
 def with_new_env_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the saved options of an environment of visenv, with the current names."""
     return {ENV_OPTIONS.get(name, name): value for name, value in options.items()}
-
-
-def renamed_option(option: str, command: str = "") -> str | None:
-    """Return the new form of a command-line option, or None if it has no old name.
-
-    Args:
-        option: For example ``"--phases.rl.rollouts.group-size"``, without a value.
-        command: The command that has the option, for example ``"rollout"``.
-    """
-    if not option.startswith("--"):
-        return None
-    if new := COMMANDS.get(command, {}).get(option.removeprefix("--")):
-        return f"--{new}"
-    section, parts = "", []
-    for part in option.removeprefix("--").split("."):
-        field = part.replace("-", "_")
-        new = new_name(field, section)
-        parts.append(part if new == field else new.replace("_", "-"))
-        section = new
-    new_option = "--" + ".".join(parts)
-    return None if new_option == option else new_option
-
-
-def check_options(words: Sequence[str], command: str = "") -> None:
-    """Check that no command-line option has an old name.
-
-    Args:
-        words: The arguments of the command.
-        command: The command, for example ``"rollout"``.
-
-    Raises:
-        ConfigurationError: If an option has an old name; the message suggests the new name.
-    """
-    from visenv.errors import ConfigurationError  # this module imports old_names
-
-    for word in words:
-        option = word.partition("=")[0]
-        if new := renamed_option(option, command):
-            raise ConfigurationError(f"There is no option {option!r}. Did you mean {new!r}?")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ..trainer.metrics_log import METRICS, read_metrics, step_seconds
+from ..trainer.metrics import METRICS, read_metrics, step_seconds
 from .recipe import Recipe
 from .results import Results
 

@@ -24,7 +24,7 @@ from ..trainer.checkpoint import checkpoint_at
 from ..trainer.distributed import DistributedContext
 from ..trainer.evaluation import Scores
 from ..trainer.interrupt import stop_signals_interrupt
-from ..trainer.resume import restore_logs
+from ..trainer.phase_folder import restore_logs
 from . import parts
 from .demonstrations import find_demonstrations, length_warnings, phase_seed
 from .equal_time import seconds_of, steps_as_long
@@ -212,11 +212,7 @@ class Experiment:
         return self.processes.in_first(lambda: count(on_cpu=on_cpu))
 
     def _weights(self, phase: str) -> Path:
-        """Return the folder of the weights after the last step of a finished phase.
-
-        Raises:
-            RunError: If the run has no checkpoint after this step.
-        """
+        """Return the folder of the weights after the last step of a finished phase."""
         last = self._last_checkpoint(phase)
         if not (last / "policy" / CHECKSUMS).exists():
             raise RunError(

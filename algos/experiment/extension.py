@@ -105,11 +105,7 @@ def _check_steps(recipe: Recipe, name: str, taken: int) -> None:
 
 
 def _opened(recipe: Recipe, longer: Collection[str], results: Results) -> list[str]:
-    """Return the phases that continue: the longer ones, and those that depend on them.
-
-    Raises:
-        RunError: If a phase has started with the weights or samples of a phase that continues.
-    """
+    """Return the phases that continue: the longer ones, and those that depend on them."""
     opened: list[str] = []
     for name, phase in recipe.phases.items():
         sources = (recipe.begins_with(name), phase.reference, phase.demonstrations.samples_of)

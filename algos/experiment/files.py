@@ -15,7 +15,6 @@ from pydantic import TypeAdapter, ValidationError
 import visenv
 from visenv.errors import ConfigurationError, UnknownNameError
 from visenv.makers import settings
-from visenv.old_names import check_options
 
 from .recipe import Recipe
 from .sweep import Sweep, SweepArm, SweepRun, merged
@@ -119,7 +118,6 @@ def _read_table(path: str | Path) -> dict[str, Any]:
 
 
 def _recipe(table: Mapping[str, Any], words: Sequence[str], where: str) -> Recipe:
-    check_options(words)
     own = copy.deepcopy(dict(table))
     left = _move_open_words(own, _data_words(own, words))
     recipe: Recipe = _built(Recipe, own, where)

@@ -20,7 +20,7 @@ from visenv.files import write_text
 from visenv.terminal import rich_text
 
 from ..trainer.distributed import is_first
-from ..trainer.lock import locked
+from ..trainer.phase_folder import locked
 from .extension import RECIPE_FILE, apply_changes, changes_of, write_recipe
 from .held_out_curves import BEFORE, TEACHER
 from .recipe import Recipe

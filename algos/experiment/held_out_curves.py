@@ -10,7 +10,7 @@ from typing import NamedTuple
 from visenv.files import replacing
 
 from ..trainer.evaluation import mean_headline
-from ..trainer.metrics_log import EVALUATIONS, METRICS, read_metrics, step_seconds
+from ..trainer.metrics import EVALUATIONS, METRICS, read_metrics, step_seconds
 from .recipe import Recipe
 from .results import Results
 

@@ -10,7 +10,7 @@ from rich.console import Console
 from visenv.terminal import rich_text
 from visenv.viewer import write_report
 
-from ..trainer.metrics_log import METRICS
+from ..trainer.metrics import METRICS
 from ..trainer.spread import spread_warnings
 from . import parts
 from .before_after import link_change

@@ -10,7 +10,7 @@ import numpy as np
 
 from visenv.files import replacing
 
-from ..trainer.metrics_log import read_metrics
+from ..trainer.metrics import read_metrics
 
 
 def draw_training(metrics: Sequence[Path], picture: Path, names: Sequence[str]) -> None:

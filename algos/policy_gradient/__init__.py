@@ -1,9 +1,8 @@
 """Implements policy-gradient algorithms, each in a short file.
 
 `base.PolicyGradient` is the common base class: it corrects the losses of tokens, adds the KL
-divergence and aggregates. The algorithms share these modules: `advantage` and `credit` (advantages
-of episodes and turns), `ratio` (probability ratios and clipping), `kl`, `correction` (importance
-weights for the difference between sampler and trainer), `aggregation` (normalizers) and `overlong`.
+divergence and aggregates. The algorithms share two modules: `advantage` (advantages of episodes and
+turns) and `token_loss` (probability ratios, KL, corrections and normalizers).
 """
 
 from .base import Clipped, GroupRelative, PolicyGradient

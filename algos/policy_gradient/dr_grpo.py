@@ -10,9 +10,8 @@ from typing_extensions import override
 from visenv.algorithm import Batch
 
 from .advantage import Scale
-from .aggregation import episode_sum
 from .base import Clipped, GroupRelative
-from .ratio import TokenLosses, token_ratio
+from .token_loss import TokenLosses, episode_sum, token_ratio
 
 
 @dataclass(frozen=True, kw_only=True)

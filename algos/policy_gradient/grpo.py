@@ -9,9 +9,8 @@ from typing_extensions import override
 
 from visenv.algorithm import Batch
 
-from .aggregation import episode_mean
 from .base import Clipped, GroupRelative
-from .ratio import TokenLosses, token_ratio
+from .token_loss import TokenLosses, episode_mean, token_ratio
 
 
 @dataclass(frozen=True, kw_only=True)

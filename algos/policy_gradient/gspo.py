@@ -9,9 +9,8 @@ from typing_extensions import override
 
 from visenv.algorithm import Batch
 
-from .aggregation import episode_mean
 from .base import Clipped, GroupRelative
-from .ratio import TokenLosses, sequence_ratio
+from .token_loss import TokenLosses, episode_mean, sequence_ratio
 
 
 @dataclass(frozen=True, kw_only=True)

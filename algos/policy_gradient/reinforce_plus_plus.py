@@ -12,12 +12,9 @@ from typing_extensions import override
 from visenv.algorithm import Batch
 from visenv.types import Group
 
-from .advantage import Floats, whitened
-from .aggregation import token_mean
-from .base import Clipped
-from .credit import returns_to_go, sampled_tokens
-from .options import Baseline
-from .ratio import TokenLosses, token_ratio
+from .advantage import Floats, returns_to_go, sampled_tokens, whitened
+from .base import Baseline, Clipped
+from .token_loss import TokenLosses, token_mean, token_ratio
 
 
 @dataclass(frozen=True, kw_only=True)

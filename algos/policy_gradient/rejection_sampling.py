@@ -13,9 +13,8 @@ from visenv.algorithm import Batch
 from visenv.types import Group
 
 from .advantage import Floats
-from .aggregation import token_mean
 from .base import PolicyGradient
-from .ratio import TokenLosses
+from .token_loss import TokenLosses, token_mean
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,9 +13,8 @@ from visenv.algorithm import Batch
 from visenv.types import Group
 
 from .advantage import Floats, leave_one_out
-from .aggregation import episode_sum
 from .base import Clipped
-from .ratio import TokenLosses, token_ratio
+from .token_loss import TokenLosses, episode_sum, token_ratio
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,7 @@ from visenv.policy import Policy, TrainablePolicy
 from visenv.rollout import Env, EpisodeSpec, Mixture
 from visenv.types import Episode
 
-from ..trainer.episode_sources.rows import RowOrder
+from ..trainer.episode_sources.samples import RowOrder
 from ..trainer.placement import Placement
 
 

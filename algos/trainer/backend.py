@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -270,15 +270,3 @@ def make_backend(
 
         return ZeroBackend(policy, optimization, processes)
     return DDPBackend(policy, optimization, processes)
-
-
-@contextmanager
-def preparing(
-    policy: TrainablePolicy[Any], optimization: OptimizationConfig, processes: DistributedContext
-) -> Iterator[TrainingBackend]:
-    """Yield the backend of `make_backend`, and close it at the end."""
-    backend = make_backend(policy, optimization, processes)
-    try:
-        yield backend
-    finally:
-        backend.close()

@@ -28,7 +28,7 @@ from visenv.types import Episode, Sampling
 from .backend import TrainingBackend
 from .checkpoint import publish, save_weights
 from .distributed import DistributedContext
-from .metrics_log import EVALUATIONS, MetricsLog
+from .metrics import EVALUATIONS, MetricsLog
 from .placement import Placement
 
 WAYS = ("greedy", "sampled")

@@ -8,13 +8,13 @@ from pathlib import Path
 import torch
 
 from visenv.episodes import write_episodes
-from visenv.evaluation.finite import require_finite_reward
+from visenv.evaluation.values import require_finite_reward
 from visenv.files import output_folder, replacing
 from visenv.types import Group
 
 from .credit import TrainingSegment
 from .distributed import DistributedContext
-from .tensor_files import save_tensors
+from .optimizer_shards import save_tensors
 
 Scored = Sequence[tuple[TrainingSegment, torch.Tensor]]
 

@@ -34,8 +34,8 @@ from .interrupt import collected_interrupts, uninterrupted
 from .journal import EpisodeJournal
 from .metrics import measure, measure_by_env_and_kind, reduced
 from .observers import Observers
+from .phase_folder import logs_of, prepare_folder, require_folder
 from .reference import ReferencePolicy
-from .resume import logs_of, prepare_folder, require_folder
 from .sync import WeightSync
 from .update import Updater
 
@@ -271,11 +271,7 @@ class TrainingLoop:
         return nullcontext([]) if self._processes.count == 1 else collected_interrupts()
 
     def _stop_together(self, received: Sequence[int]) -> None:
-        """Stop all processes at this point if any process has received an interrupt.
-
-        Raises:
-            KeyboardInterrupt: If a process has received an interrupt.
-        """
+        """Stop all processes at this point if any process has received an interrupt."""
         if any(self._processes.gather(bool(received))):
             raise KeyboardInterrupt
 

@@ -12,18 +12,60 @@ those that wrote the checkpoint, and all values are copied exactly.
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from sys import intern
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple, cast
 
 import torch
 
+from visenv.disk import disk_errors
 from visenv.errors import ConfigurationError, RunError
 from visenv.files import output_folder
 
-from .tensor_files import save_tensors
+
+def save_tensors(value: Any, path: Path) -> None:
+    """Write a value with `torch.save`, and sync the file to the disk.
+
+    Raises:
+        DiskError: If the disk is full or fails. `torch.save` alone would raise a `RuntimeError`
+            about the position in the file.
+    """
+    with disk_errors(path), path.open("wb") as file:
+        output = _Output(file)
+        try:
+            torch.save(value, cast("IO[bytes]", output))
+        except Exception as error:
+            if output.error is not None:
+                raise output.error from error
+            raise
+        file.flush()
+        os.fsync(file.fileno())
+
+
+class _Output:
+    """Passes bytes on to a file, and keeps the first error of the file."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.error: OSError | None = None
+        self._file = file
+
+    def write(self, content: bytes) -> int:
+        try:
+            return self._file.write(content)
+        except OSError as error:
+            self.error = self.error or error
+            raise
+
+    def flush(self) -> None:
+        try:
+            self._file.flush()
+        except OSError as error:
+            self.error = self.error or error
+            raise
+
 
 _WEIGHTS = "weights"
 """The key of the float32 weights among the values of a parameter."""

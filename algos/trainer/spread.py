@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from pathlib import Path
 
-from .metrics_log import read_metrics
+from .metrics import read_metrics
 
 ZERO_STD = "groups/zero_std"
 """The metric with the share of groups in which all rewards are equal."""

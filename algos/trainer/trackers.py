@@ -31,7 +31,7 @@ from visenv.files import check_no_links_in, write_text
 from visenv.private_names import check_private_names
 from visenv.types import Episode, Pixels, all_images
 
-from .metrics_log import METRICS
+from .metrics import METRICS
 from .private_names import TRACKER_NAMES
 
 PROJECT = "visenv"

@@ -16,13 +16,12 @@ from visenv.types import Episode, Sampling
 
 from .callbacks import Callback
 from .config import TrainerConfig
-from .disk_space import with_advice
 from .distributed import DistributedContext, is_first
 from .episode_sources import AsyncRolloutSource, EpisodeSource, OfflineSource, RolloutSource, Shard
 from .evaluation import HeldOut
 from .interrupt import stop_signals_interrupt
-from .lock import locked
 from .loop import MakeEpisodeSource, Revive, TrainingLoop
+from .phase_folder import locked, with_advice
 from .trackers import check_trackers
 
 

@@ -22,8 +22,7 @@ from .credit import StepData, TokenCounts, TrainingSegment
 from .distributed import DistributedContext
 from .divergence import DivergenceCheck
 from .logprob_mismatch import LogprobMismatch
-from .micro import MicroBatch, micro_batches
-from .prefetch import pinned, prefetched
+from .micro_batches import MicroBatch, micro_batches, pinned, prefetched
 
 Metrics = dict[str, float]
 

@@ -241,11 +241,7 @@ class ZeroBackend(TrainingBackend):
 
 
 def _configure(config: dict[str, Any], optimization: OptimizationConfig) -> int:
-    """Write the settings of `OptimizationConfig` into DeepSpeed's, and return the ZeRO stage.
-
-    Raises:
-        ConfigurationError: If the configuration contradicts these settings or is not supported.
-    """
+    """Write the settings of `OptimizationConfig` into DeepSpeed's, and return the ZeRO stage."""
     stage = config.get("zero_optimization", {}).get("stage")
     if stage not in (1, 2, 3):
         raise ConfigurationError(

@@ -37,29 +37,17 @@ class ArftPreset:
         world: Preset of the procedural world.
     """
 
-    image_pixels: int
-    turns: int
-    tool_characters: int
-    prompt: PromptStyle
-    world: str
+    image_pixels: int = TRAIN_PIXELS
+    turns: int = 5
+    tool_characters: int = 2000
+    prompt: PromptStyle = "full"
+    world: str = "default"
 
 
 PRESETS = {
     # The public code: 401,408 pixels in training, no limit of its own in evaluation, 5 turns.
-    "train": ArftPreset(
-        image_pixels=TRAIN_PIXELS,
-        turns=5,
-        tool_characters=2000,
-        prompt="full",
-        world="default",
-    ),
-    "eval": ArftPreset(
-        image_pixels=QWEN_PIXELS,
-        turns=5,
-        tool_characters=2000,
-        prompt="full",
-        world="default",
-    ),
+    "train": ArftPreset(),
+    "eval": ArftPreset(image_pixels=QWEN_PIXELS),
     # Three steps to do, and one spare turn.
     "tiny": ArftPreset(
         image_pixels=96 * 96,
@@ -79,27 +67,14 @@ class ArftSearchPreset(ArftPreset):
         passages: Maximum number of passages that a search shows.
     """
 
-    passages: int
+    tool_characters: int = 4000
+    passages: int = PASSAGES
 
 
 SEARCH_PRESETS = {
     # The public code: 4 results of a search, 5 turns.
-    "train": ArftSearchPreset(
-        image_pixels=TRAIN_PIXELS,
-        turns=5,
-        tool_characters=4000,
-        prompt="full",
-        world="default",
-        passages=PASSAGES,
-    ),
-    "eval": ArftSearchPreset(
-        image_pixels=QWEN_PIXELS,
-        turns=5,
-        tool_characters=4000,
-        prompt="full",
-        world="default",
-        passages=PASSAGES,
-    ),
+    "train": ArftSearchPreset(),
+    "eval": ArftSearchPreset(image_pixels=QWEN_PIXELS),
     # Two searches, an answer, and one spare turn.
     "tiny": ArftSearchPreset(
         image_pixels=96 * 96,

@@ -41,45 +41,23 @@ class ArmPreset:
         world: Preset of the procedural world.
     """
 
-    view_side: int | None
-    image_pixels: int
-    overview_pixels: int
-    thumbnail: int
-    page_side: int
-    pages_found: int
-    turns: int
-    tool_characters: int
-    prompt: PromptStyle
-    world: str
+    view_side: int | None = None
+    image_pixels: int = ARM_PIXELS
+    overview_pixels: int = ARM_PIXELS
+    thumbnail: int = 448
+    page_side: int = 1120
+    pages_found: int = 5
+    turns: int = 5
+    tool_characters: int = 4096
+    prompt: PromptStyle = "full"
+    world: str = "default"
 
 
 PRESETS = {
     # Published training: 5 turns, 4096 characters, 4096 visual tokens of 28x28 pixels.
-    "train": ArmPreset(
-        view_side=None,
-        image_pixels=ARM_PIXELS,
-        overview_pixels=ARM_PIXELS,
-        thumbnail=448,
-        page_side=1120,
-        pages_found=5,
-        turns=5,
-        tool_characters=4096,
-        prompt="full",
-        world="default",
-    ),
+    "train": ArmPreset(),
     # Published evaluation: 8 turns with tools, images with the default limits of Qwen2.5-VL.
-    "eval": ArmPreset(
-        view_side=None,
-        image_pixels=QWEN_PIXELS,
-        overview_pixels=ARM_PIXELS,
-        thumbnail=448,
-        page_side=1120,
-        pages_found=5,
-        turns=9,
-        tool_characters=4096,
-        prompt="full",
-        world="default",
-    ),
+    "eval": ArmPreset(image_pixels=QWEN_PIXELS, turns=9),
     # Views so small that a model of a million parameters reads them on a CPU. In thumbnails of a
     # third of a page's 96 px the stripes of its documents cannot be distinguished.
     "tiny": ArmPreset(

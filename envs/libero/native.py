@@ -187,11 +187,7 @@ class NativeActions(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
 
 
 def _rows(action: ArrayLike) -> NDArray[np.float64]:
-    """Return the actions of a step, clipped, ``[k, 7]``.
-
-    Raises:
-        ValueError: If the shape is another one, or a number is NaN.
-    """
+    """Return the actions of a step, clipped, ``[k, 7]``."""
     rows = np.atleast_2d(np.asarray(action, np.float64))
     is_chunk = rows.ndim == 2 and 0 < len(rows) <= MOST_NATIVE_ROWS
     if not is_chunk or rows.shape[1] != ACTION_SIZE or np.isnan(rows).any():

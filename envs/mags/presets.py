@@ -27,38 +27,18 @@ class MagsPreset:
     reward: str
     prompt: Style
     scenes: str
-    view_side: int | None
-    image_pixels: int
-    crop_pixels: int
+    view_side: int | None = None
+    image_pixels: int = QWEN_PIXELS
+    crop_pixels: int = 1024 * 1024
     magnifier: str = "small"
 
 
 PRESETS = {
-    "stage1": MagsPreset(
-        reward="stage1",
-        prompt="stage1",
-        scenes="simple",
-        view_side=None,
-        image_pixels=QWEN_PIXELS,
-        crop_pixels=1024 * 1024,
-    ),
-    "stage2": MagsPreset(
-        reward="stage2",
-        prompt="stage2",
-        scenes="complex",
-        view_side=None,
-        image_pixels=QWEN_PIXELS,
-        crop_pixels=1024 * 1024,
-    ),
+    "stage1": MagsPreset(reward="stage1", prompt="stage1", scenes="simple"),
+    "stage2": MagsPreset(reward="stage2", prompt="stage2", scenes="complex"),
     # Signs of 18 to 24 native pixels that are blurred, noisy and compressed.
     "degraded": MagsPreset(
-        reward="stage2",
-        prompt="stage2",
-        scenes="degraded",
-        view_side=None,
-        image_pixels=QWEN_PIXELS,
-        crop_pixels=1024 * 1024,
-        magnifier="small-deblur",
+        reward="stage2", prompt="stage2", scenes="degraded", magnifier="small-deblur"
     ),
     # For a model of a million parameters on a CPU: views of 96 px.
     "tiny-stage1": MagsPreset(

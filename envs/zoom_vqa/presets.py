@@ -28,40 +28,19 @@ class ZoomVQAPreset:
 
     view_side: int | None
     crop_source: CropSource
-    crop_side: int
-    image_pixels: int
-    prompt: PromptStyle
-    world: str | None
+    crop_side: int = 400
+    image_pixels: int = QWEN_PIXELS
+    prompt: PromptStyle = "full"
+    world: str | None = None
     enlarge: bool = True
 
 
 PRESETS = {
     # Paper §2.1: train on images of at most 1024 px and crop from those; evaluate at native size.
-    "train": ZoomVQAPreset(
-        view_side=1024,
-        crop_source="view",
-        crop_side=400,
-        image_pixels=QWEN_PIXELS,
-        prompt="full",
-        world=None,
-    ),
-    "eval": ZoomVQAPreset(
-        view_side=None,
-        crop_source="native",
-        crop_side=400,
-        image_pixels=QWEN_PIXELS,
-        prompt="full",
-        world=None,
-    ),
+    "train": ZoomVQAPreset(view_side=1024, crop_source="view"),
+    "eval": ZoomVQAPreset(view_side=None, crop_source="native"),
     # Procedural scenes of any size: seen at 1024 px, cropped from the native pixels.
-    "scenes": ZoomVQAPreset(
-        view_side=1024,
-        crop_source="native",
-        crop_side=400,
-        image_pixels=QWEN_PIXELS,
-        prompt="full",
-        world="default",
-    ),
+    "scenes": ZoomVQAPreset(view_side=1024, crop_source="native", world="default"),
     # The main job on a CPU: the view is so small that the answer requires zooming.
     "tiny": ZoomVQAPreset(
         view_side=96,

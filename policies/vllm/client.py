@@ -1,7 +1,7 @@
 """Defines `ServerClient`: a client of vLLM's HTTP server and its token-in, token-out endpoint.
 
 An image or a video is sent once; after that its name is sent, until the server reports that it is
-no longer cached (`payload`).
+no longer cached (`request`).
 
 When weights change, turns in progress are aborted and return their tokens so far, as in
 `EngineThread`. No request is active during the change, so that each returned piece has one version.
@@ -24,8 +24,7 @@ from visenv.errors import PolicyError
 
 from .control import FIRST_WAIT, LONGEST_WAIT, ServerControl, message_of
 from .handover import hand_over
-from .payload import decode, encode, shown
-from .request import EngineOutput, EngineRequest
+from .request import EngineOutput, EngineRequest, decode, encode, shown
 from .transfer import WeightTransfer
 from .weight_check import WeightCheck
 from .weights import WeightUpdate, compare
@@ -214,11 +213,7 @@ class ServerClient:
                 self._do(self._open())
 
     def _interrupt(self) -> None:
-        """Abort the turns in progress, and start no new ones.
-
-        Raises:
-            PolicyError: If the server does not abort them.
-        """
+        """Abort the turns in progress, and start no new ones."""
         self._do(self._shut())
         if self._leads:
             self._control.pause()
@@ -317,9 +312,6 @@ class ServerClient:
 
         Args:
             interrupted: Whether the turn was aborted, by this client or by others.
-
-        Raises:
-            PolicyError: If the server has other weights.
         """
         if interrupted and self._gate.is_set():  # this client did not abort the turn
             self._weights.record_interruption()

@@ -18,8 +18,8 @@ from ..tokens.family import VideoMode
 from . import environment
 from .adapter import arguments as adapter_arguments
 from .launch import own_gpu
-from .restartable import RestartableSampler
 from .rules import share
+from .sampler import RestartableSampler
 from .settings import EngineSettings
 from .thread import EngineThread
 from .transfer import is_inside, is_split, own_arguments, resolve

@@ -24,7 +24,7 @@ from visenv.errors import PolicyError
 from visenv.socket_folder import socket_folder
 
 from . import environment
-from .address import ServerAddress
+from .control import ServerAddress
 from .guard import TOKEN_VARIABLE
 from .launch import narrowed, own_gpu
 from .settings import EngineSettings, as_flags

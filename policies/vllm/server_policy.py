@@ -17,13 +17,12 @@ from visenv.private_names import check_private_names
 
 from ..tokens.family import VideoMode
 from . import environment
-from .address import ServerAddress
 from .client import ServerClient
-from .control import ServerControl
+from .control import ServerAddress, ServerControl
 from .guard import TOKEN_VARIABLE
 from .launch import rank
 from .private_names import SENDER_NAMES
-from .restartable import RestartableSampler
+from .sampler import RestartableSampler
 from .server import VLLMServer
 from .settings import EngineSettings
 from .transfer import FolderTransfer, NCCLTransfer, WeightTransfer

@@ -23,9 +23,9 @@ from torch.autograd.profiler_util import EventList, FunctionEvent
 
 from benchmarks import gpu_costs, gpu_policy, gpu_report, gpu_update
 from benchmarks.random_vlm import SIZES, Shape, build, group
+from benchmarks.training_costs import QWEN2_5_VL
 from tests.environments import few
 from tests.programs import ROOT, run_python
-from visenv.algos.costs import QWEN2_5_VL
 from visenv.policies.transformers import TransformersPolicy
 from visenv.policies.transformers.pack import pack
 

@@ -7,8 +7,8 @@ from types import ModuleType
 
 import pytest
 
+from benchmarks.training_costs import QWEN2_5_VL, ModelSize, StepWork, read_flops, update_flops
 from tests.programs import load_program, run_python
-from visenv.algos.costs import QWEN2_5_VL, ModelSize, StepWork, read_flops, update_flops
 
 SCALE = Path(__file__).parents[2] / "benchmarks" / "scale.py"
 

@@ -13,6 +13,7 @@ import pytest
 from typing_extensions import override
 
 from tests.links import Write, outputs, written_through_links
+from tests.text_documents import TextDocument
 from visenv.cli import main
 from visenv.curation.journal import RowOutcome, kept
 from visenv.curation.lines import JsonLines, Row
@@ -23,7 +24,6 @@ from visenv.scorers.cache import DiskCache
 from visenv.search import Passage
 from visenv.search.recorded import RecordedSearch
 from visenv.search.words import build
-from visenv.testing.documents import TextDocument
 
 pytestmark = pytest.mark.attack("files: nothing is written through a link")
 

@@ -68,8 +68,8 @@ def test_misspelled_tiny_model_is_not_looked_up_on_the_hub(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("name", ["tiny-arm", "tiny-embodied"])
-def test_old_name_of_a_tiny_model_is_refused_with_the_new_one(name: str, tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=f"no model '{name}' any more; write 'tiny'"):
+def test_old_name_of_a_tiny_model_is_refused(name: str, tmp_path: Path) -> None:
+    with pytest.raises(UnknownNameError, match=f"called '{name}'. Did you mean 'tiny'"):
         find_model(name, tmp_path / "model", no_env)
     (tmp_path / name).mkdir()  # a folder of that name is a checkpoint
     with contextlib.chdir(tmp_path):

@@ -1,4 +1,4 @@
-"""Tests old names of settings: saved ones are read, given ones are refused with the new name."""
+"""Tests old names of settings: files of earlier versions are read."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from visenv.cli import main
-from visenv.errors import ConfigurationError, UnknownNameError
-from visenv.old_names import check_options, renamed_option, with_new_names
+from visenv.old_names import with_new_names
 from visenv.rollout.run_folder import read_run
 from visenv.viewer.facts import run_facts
 
@@ -33,7 +32,7 @@ OLD: dict[str, Any] = {
                 "group_size": 4,
                 "retries": 1,
                 "restarts": 3,
-                "selection": {"distinct": False},
+                "selection": {"distinct": False, "early_groups": 0, "spare_members": 2},
             },
             "optimisation": {"passes": 1, "minibatches": 2, "spike": None, "reference_every": 3},
         }
@@ -58,7 +57,7 @@ NEW: dict[str, Any] = {
                 "num_generations": 4,
                 "episode_retries": 1,
                 "engine_restarts": 3,
-                "selection": {"dynamic_sampling": False},
+                "selection": {"dynamic_sampling": False, "spare_members": 2},
             },
             "optimization": {
                 "num_epochs": 1,
@@ -84,66 +83,6 @@ def test_checkpoint_names_the_class_of_its_episode_source() -> None:
     assert with_new_names(old)["episodes"] == {"from": "AsyncRolloutSource", "in_step": 8}
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("--group-size", "--num-generations"),
-        ("--group_size", "--num-generations"),
-        ("--phases.rl.optimisation.passes", "--phases.rl.optimization.num-epochs"),
-        ("--phases.rl.rollouts.groups", "--phases.rl.rollouts.prompts-per-step"),
-        ("--phases.group-size.steps", None),
-        ("--phases.rl.rollouts.prompts-per-step", None),
-        ("--retries", None),
-        ("group_size=4", None),
-        ("--episodes", None),
-    ],
-)
-def test_renamed_option(old: str, new: str | None) -> None:
-    assert renamed_option(old) == new
-
-
-def test_renamed_option_of_a_command() -> None:
-    assert renamed_option("--episodes", "rollout") == "--groups"
-    assert renamed_option("--episodes", "eval") is None
-
-
-def test_option_with_an_old_name_is_refused_and_the_new_one_suggested() -> None:
-    with pytest.raises(ConfigurationError, match="Did you mean '--num-generations'"):
-        check_options(["--episodes", "2", "--group-size=4"])
-    with pytest.raises(ConfigurationError, match="Did you mean '--groups'"):
-        check_options(["--episodes=2"], "rollout")
-
-
-def test_command_line_suggests_the_new_option(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["rollout", "ZoomVQA-v0", "--group-size", "2"]) == 1
-    assert "Did you mean '--num-generations'?" in capsys.readouterr().err
-    assert main(["rollout", "ZoomVQA-v0", "--episodes", "2"]) == 1
-    assert "Did you mean '--groups'?" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("env", ["ZoomVQA-v0", "ArmDoc-v0", "House-v0", "ArgosImage-v0"])
-def test_old_option_stage_is_refused_and_preset_suggested(
-    env: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    words = ["--option", "stage=tiny", "--out", str(tmp_path)]
-    assert main(["rollout", env, *words]) == 1
-    said = capsys.readouterr().err
-    assert "called 'stage'. Did you mean 'preset'?" in said
-
-
-@pytest.mark.component("torch", "transformers")
-def test_recipe_with_the_old_option_stage_is_refused_and_preset_suggested(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    recipe = tmp_path / "mine.toml"
-    recipe.write_text(
-        '[environments.zoom]\nid = "visenv/ZoomVQA-v0"\noptions = { stage = "tiny" }\n'
-        '[phases.rl]\nalgorithm = "grpo"\nsteps = 1\n'
-    )
-    assert main(["train", str(recipe), "--runs", str(tmp_path / "runs")]) == 1
-    assert "called 'stage'. Did you mean 'preset'?" in capsys.readouterr().err
-
-
 def test_saved_episodes_with_the_old_option_stage_are_rescored(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -156,16 +95,6 @@ def test_saved_episodes_with_the_old_option_stage_are_rescored(
     capsys.readouterr()
     assert main(["rescore", str(old)]) == 0
     assert capsys.readouterr().out.splitlines()[0] == "equal: 2"
-    assert main(["rescore", str(old), "--option", "stage=tiny"]) == 1
-    assert "Did you mean 'preset'?" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("old", "new"), [("kl_weight", "kl_coef"), ("care", "expert_rate"), ("passes", "num_epochs")]
-)
-def test_old_name_gets_the_new_one_as_a_suggestion(old: str, new: str) -> None:
-    error = UnknownNameError("option", old, ["clip_low", new, "passed", "carets"])
-    assert f"Did you mean {new!r}?" in str(error)
 
 
 def test_record_of_an_old_rollout_is_read(tmp_path: Path) -> None:

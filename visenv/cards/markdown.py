@@ -1,16 +1,18 @@
-"""Formats a card as Markdown, for the terminal and for the documentation."""
+"""Formats a card as Markdown: arguments of the maker, tables, and the transcript of an episode."""
 
 from __future__ import annotations
 
+import inspect
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, get_args, get_type_hints
 
-from visenv.cards.arguments import arguments_of
+from typing_extensions import get_original_bases, is_typeddict
+
 from visenv.cards.card import EnvCard
-from visenv.cards.transcript import transcript
 from visenv.evaluation.summary import SummaryRow
+from visenv.types import Answered, Episode, Image, Malformed, Message, ToolCalled, Turn, Video
 
 _ARGUMENTS = re.compile(r"### Arguments\n.*?(?=\n###|\Z)", re.DOTALL)
 
@@ -106,3 +108,116 @@ def _value(value: Any) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
     return "none" if value is None else str(value)
+
+
+_MOST_CHARACTERS = 1500
+"""Maximum number of characters of one message; of a longer one, the beginning and the end are
+shown.
+"""
+
+
+def transcript(episode: Episode) -> str:
+    """Return the transcript of an episode as Markdown.
+
+    An image is represented by its size. The middle of long messages is omitted.
+    """
+    blocks = [f"Seed {episode.seed}, sample `{episode.sample_id}`."]
+    for number, turn in enumerate(episode.turns):
+        blocks += [_message(each) for each in turn.messages]
+        blocks.append(_block(f"Policy, turn {number + 1}", turn.text))
+        blocks += _events(turn)
+    blocks += [_message(each) for each in episode.closing]
+    blocks.append(_end(episode))
+    return "\n\n".join(blocks)
+
+
+def _message(message: Message) -> str:
+    parts = [_part(part) for part in message.parts]
+    return _block(f"Environment ({message.role})", "\n".join(filter(None, parts)))
+
+
+def _part(part: str | Image | Video) -> str:
+    if isinstance(part, str):
+        return part.strip("\n")
+    if isinstance(part, Video):
+        return f"[video of {len(part.frames)} frames]"
+    width, height = part.size
+    return f"[image, {width} x {height} pixels]"
+
+
+def _block(title: str, text: str) -> str:
+    half = _MOST_CHARACTERS // 2
+    if len(text) > _MOST_CHARACTERS:
+        left_out = len(text) - 2 * half
+        text = f"{text[:half]}\n[... {left_out:,} characters left out ...]\n{text[-half:]}"
+    runs = [len(run) for run in re.findall("~+", text)]
+    fence = "~" * max(4, *(run + 1 for run in runs), 0)  # no text can close the fence
+    return f"**{title}**\n\n{fence}text\n{text}\n{fence}"
+
+
+def _events(turn: Turn) -> Iterator[str]:
+    """Yield the events of calls and answers, as the environment parsed them."""
+    for event in turn.events:
+        if isinstance(event, ToolCalled):
+            outcome = "succeeded" if event.ok else f"failed: {event.reason}"
+            yield f"Event: the call of `{event.tool}` {outcome}."
+        elif isinstance(event, Answered):
+            yield f"Event: the answer is `{_line(event.answer)}`."
+        elif isinstance(event, Malformed):
+            yield "Event: the turn is malformed."
+
+
+def _line(text: str) -> str:
+    return " ".join(text.replace("`", "'").split())[:120]
+
+
+def _end(episode: Episode) -> str:
+    answers = ", ".join(f"`{_line(answer)}`" for answer in episode.answers[:4])
+    lines = [
+        f"- Reward: **{episode.reward:.3f}** ({episode.status}"
+        + (f", {episode.end_reason})" if episode.end_reason else ")"),
+        f"- Accepted answers: {answers}" if answers else "",
+        _facts("Reward terms", episode.terms),
+        _facts("Metrics", episode.metrics),
+    ]
+    return "\n".join(filter(None, lines))
+
+
+def _facts(title: str, facts: Mapping[str, float | None]) -> str:
+    shown = [f"`{k}` {'-' if v is None else f'{v:.3g}'}" for k, v in facts.items()]
+    return f"- {title}: {', '.join(shown)}" if shown else ""
+
+
+_ARGUMENT = re.compile(r"^    (\S+):", re.MULTILINE)
+_SETTINGS = re.compile(r"^- \*\*`\*\*settings`\*\*:.*\n?(?:  .*\n?)*", re.MULTILINE)
+
+
+def arguments_of(maker: Callable[..., Any]) -> str:
+    """Return the arguments of a maker as a Markdown list, or their names if none are documented.
+
+    The fields of a ``**settings: Unpack[...]`` class replace the entry of ``**settings``.
+    """
+    parameters = inspect.signature(maker).parameters
+    documented: list[Any] = [maker]
+    settings = parameters.get("settings")
+    if settings is not None and settings.kind is settings.VAR_KEYWORD:
+        documented += _settings_classes(get_type_hints(maker).get("settings"))
+    lists = [_arguments_list(inspect.cleandoc(each.__doc__ or "")) for each in documented]
+    if len(documented) > 1:
+        lists[0] = _SETTINGS.sub("", lists[0]).rstrip()
+    return "\n".join(filter(None, lists)) or "\n".join(f"- **`{name}`**" for name in parameters)
+
+
+def _settings_classes(annotation: Any) -> list[type]:
+    """Return the class in an ``Unpack[...]``, and the settings classes that it extends."""
+    found = list(get_args(annotation))
+    for each in found:
+        found += [base for base in get_original_bases(each) if is_typeddict(base)]
+    return found
+
+
+def _arguments_list(docstring: str) -> str:
+    """Return the ``Args:`` section of a Google-style docstring as a Markdown list."""
+    _, _, rest = docstring.partition("Args:\n")
+    section = re.split(r"\n(?=\S)", rest)[0]
+    return inspect.cleandoc(_ARGUMENT.sub(r"- **`\1`**:", section).replace("\n    ", "\n"))

@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 from visenv import __version__
 from visenv.errors import ConfigurationError, UnknownNameError, VisenvError
 from visenv.lasting_output import lasting_output
-from visenv.old_names import check_options
 from visenv.registration import load
 from visenv.terminal import make_messages_printable, printable_lines
 from visenv.user_code import bug_in
@@ -184,16 +183,11 @@ def _usage() -> str:
 
 
 def _command(name: str, words: Sequence[str]) -> Any:
-    """Return the command with its options parsed from `words`.
-
-    Raises:
-        UnknownNameError: If there is no such command; suggests the nearest.
-    """
+    """Return the command with its options parsed from `words`."""
     import tyro
 
     if name not in COMMANDS:
         raise UnknownNameError("command", name, COMMANDS)
-    check_options(words, name)
     module, _, attribute = COMMANDS[name].place.partition(":")
     made = getattr(importlib.import_module(module), attribute)
     return tyro.cli(

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from visenv.cli.tables import progress
 from visenv.evaluation.controls import controlled
-from visenv.evaluation.finite import require_finite_values
+from visenv.evaluation.values import require_finite_values
 from visenv.makers import env_id, env_maker, make_policy, settings
 from visenv.provenance import arguments_of
 from visenv.rollout import Collector, EpisodeSpec, MakeEnv

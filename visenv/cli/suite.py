@@ -109,11 +109,7 @@ class SuiteCommand:
         _check_not_all_aborted(rows)
 
     def _asked(self) -> list[_Asked]:
-        """Return the policies of the table.
-
-        Raises:
-            ConfigurationError: If two rows are the same, or a row is empty.
-        """
+        """Return the policies of the table."""
         if self.out is not None:
             check_no_link(self.out)
         if not self.row:

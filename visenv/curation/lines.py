@@ -235,11 +235,7 @@ def _id_of(row: Row) -> str:
 
 
 def _with_paths(row: Row, change: Callable[[str], str]) -> Row:
-    """Return the row with changed paths.
-
-    Raises:
-        DataError: If a list under `PATH_KEYS` contains anything but texts.
-    """
+    """Return the row with changed paths."""
     changed: Row = {}
     for key in PATH_KEYS:
         paths = row.get(key)

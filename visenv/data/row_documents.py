@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from visenv.data.cells import find_file
-from visenv.documents.document import Document
-from visenv.documents.names import unknown_document
+from visenv.documents.document import Document, unknown_document
 from visenv.documents.page_images import PageImages
 from visenv.documents.pdf import PdfDocument
 from visenv.documents.rendered import RenderedDocument, RenderedPages

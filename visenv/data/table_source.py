@@ -100,11 +100,7 @@ class TableSource(RowSource):
         return tuple([self._image_path(cell.path) for cell in cells])
 
     def _image_path(self, name: str) -> str | Path:
-        """Return the file of an image.
-
-        Raises:
-            DataError: If there is no such file.
-        """
+        """Return the file of an image."""
         if ".." in Path(name).parts:
             raise DataError(f"no image: the name {name!r:.200} leads out of the data folder")
         return image_by_end([self.folder / inner for inner in self.image_folders], name)

@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator
 from functools import cached_property, partial
 from pathlib import Path
 
-from visenv.documents.document import Document
-from visenv.documents.names import unknown_document
+from visenv.documents.document import Document, unknown_document
 from visenv.documents.page_images import SUFFIXES, TEXT_SUFFIX, PageImages, page_number
 from visenv.documents.rendered import RENDERED_BYTES, RenderedDocument, RenderedPages
 from visenv.errors import DataError

@@ -80,16 +80,6 @@ class PdfDocument:
         result, _ = self._call("pages", None)
         return int(result["pages"])
 
-    def page_size(self, page: int) -> tuple[float, float]:
-        """Return ``(width, height)`` of the page as displayed, in points of 1/72 inch.
-
-        Raises:
-            DataError: If there is no such page, or it has no area.
-        """
-        result, _ = self._call("size", page)
-        width, height = result["size"]
-        return width, height
-
     def page_image(self, page: int, long_side: int) -> Image:
         """Return the page as an image whose longer side is `long_side` pixels.
 

@@ -34,11 +34,6 @@ class RenderedPages:
         render = partial(document.page_image, page, long_side)
         return self._images.get((document.name, page, long_side), render)
 
-    @property
-    def held_bytes(self) -> float:
-        """Return the bytes of pixels in the cache."""
-        return self._images.size
-
 
 class RenderedDocument:
     """Represents a document whose rendered pages are cached for all callers.

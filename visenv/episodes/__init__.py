@@ -12,9 +12,8 @@ and all invariants of `Episode` and `Segment` are checked again.
 from __future__ import annotations
 
 from .decode import episode_from_json
-from .encode import episode_to_json
-from .fields import FORMAT
 from .files import append_episode, read_episode_lines, read_episodes, save_images, write_episodes
+from .record import FORMAT, episode_to_json
 
 __all__ = [
     "FORMAT",

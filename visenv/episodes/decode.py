@@ -34,7 +34,7 @@ from visenv.types import (
 )
 from visenv.types.episode import Status
 
-from .fields import (
+from .record import (
     ADDED,
     ARRAYS,
     LARGEST,

@@ -1,16 +1,21 @@
-"""Reads and writes files of episodes, and their images."""
+"""Reads and writes files of episodes, and their images.
+
+Every chunk of a PNG file has a checksum, so damage by a disk, a transfer or a power cut is found
+without decoding the image (`is_whole_png`).
+"""
 
 from __future__ import annotations
 
 import json
 import re
+import struct
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
-from visenv.decoding.files import read_lines
+from visenv.decoding.files import open_regular, read_lines
 from visenv.decoding.json_text import read_json
 from visenv.disk import disk_errors, sync
 from visenv.errors import DataError, EpisodeError, FileRefusedError
@@ -18,9 +23,7 @@ from visenv.files import append, check_no_link, open_output, output_folder, repl
 from visenv.types import Episode, Image
 
 from .decode import BROKEN, ImageFolder, decode
-from .encode import episode_to_json
-from .fields import TIMES
-from .png_files import is_whole_png
+from .record import TIMES, episode_to_json
 
 _CHECKSUM = re.compile(rb',"crc32":"[0-9a-f]{8}"\}')
 _CHECKSUM_LENGTH = 20
@@ -220,3 +223,36 @@ def _drop_messages(record: dict[str, Any]) -> None:
     for turn in record["turns"]:
         turn.update(messages=[], hidden_frames=[])
     record.update(closing=[], segments=[])
+
+
+_SIGNATURE = b"\x89PNG\r\n\x1a\n"
+_END = b"IEND"
+"""The type of the last chunk."""
+
+_BLOCK = 2**20
+
+
+def is_whole_png(path: Path) -> bool:
+    """Return whether a file exists and is a PNG whose chunks agree with their checksums.
+
+    Raises:
+        OSError: If the file cannot be read.
+        FileRefusedError: If it is not a regular file.
+    """
+    try:
+        with open_regular(path) as file:
+            if file.read(len(_SIGNATURE)) != _SIGNATURE:
+                return False
+            while len(head := file.read(8)) == 8:
+                left, kind = struct.unpack(">I4s", head)
+                found = zlib.crc32(kind)
+                while left and (block := file.read(min(left, _BLOCK))):
+                    found = zlib.crc32(block, found)
+                    left -= len(block)
+                if left or file.read(4) != struct.pack(">I", found):
+                    return False
+                if kind == _END:
+                    return True
+    except FileNotFoundError:
+        pass
+    return False

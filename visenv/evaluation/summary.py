@@ -14,7 +14,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from visenv.evaluation.finite import require_finite_values
 from visenv.evaluation.intervals import Mean, mean, mean_of, share
 from visenv.evaluation.repeats import repeat_metrics, repeats_of
 from visenv.evaluation.values import (
@@ -23,6 +22,7 @@ from visenv.evaluation.values import (
     counted_values,
     is_aborted,
     labels_of,
+    require_finite_values,
     sample_keys,
     sample_of,
 )

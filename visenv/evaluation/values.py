@@ -3,14 +3,17 @@
 An evaluation asks for a number of episodes, and each of them counts in its means. An episode that a
 failure aborted has no values of its own: it counts as 0 in the reward, in the terms and in the
 metrics, so that a server that fails on the hard samples does not raise a score. Tool use is
-measured only in episodes that were played.
+measured only in episodes that were played. Values that are not finite numbers are refused: with a
+NaN, a mean would be empty and the advantages of a whole group NaN, without an error.
 """
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from visenv.errors import EpisodeError
 from visenv.records import known_fields
 from visenv.types import Episode, ToolCalled
 
@@ -116,3 +119,43 @@ def _results_of(episode: Episode) -> Mapping[str, float]:
 
 def _place_of(episode: Episode) -> tuple[str, int]:
     return ("seed", episode.seed) if episode.index is None else ("row", episode.index)
+
+
+_ADVICE = "correct the term, or let the environment abort the episode"
+
+
+def require_finite_reward(episode: Episode) -> None:
+    """Check that the reward of an episode is finite.
+
+    Raises:
+        EpisodeError: If it is not. The message names the episode and its terms.
+    """
+    if not math.isfinite(episode.reward):
+        raise EpisodeError(
+            f"{_place(episode)} has the reward {episode.reward}, of the terms "
+            f"{dict(episode.terms)}; rewards must be finite numbers: {_ADVICE}"
+        )
+
+
+def require_finite_values(episode: Episode) -> None:
+    """Check that the reward, the terms and the metrics of an episode are finite.
+
+    Raises:
+        EpisodeError: If one of them is not. The message names the episode and the value.
+    """
+    for kind, values in (("term", episode.terms), ("metric", episode.metrics)):
+        for name, value in values.items():
+            if value is not None and not math.isfinite(value):
+                raise EpisodeError(
+                    f"{_place(episode)} has the value {value} of the {kind} {name!r}; terms and "
+                    f"metrics must be finite numbers: {_ADVICE}"
+                )
+    require_finite_reward(episode)
+
+
+def _place(episode: Episode) -> str:
+    sample = f"sample {episode.sample_id!r}, " if episode.sample_id else ""
+    return (
+        f"the episode of {episode.env_id} with {sample}seed {episode.seed} (group {episode.group}, "
+        f"member {episode.member})"
+    )

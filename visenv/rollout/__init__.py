@@ -14,7 +14,7 @@ from visenv.rollout.executor import Executor, InlineExecutor
 from visenv.rollout.mixture import Mixture
 from visenv.rollout.replicas import Replicas
 from visenv.rollout.vector_env import EpisodePool
-from visenv.rollout.vector_result import EnvResult, ResetRequest
+from visenv.rollout.vector_requests import EnvResult, ResetRequest
 from visenv.rollout.worker_executors import ProcessExecutor, ThreadExecutor
 
 __all__ = [

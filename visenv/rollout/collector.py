@@ -16,9 +16,8 @@ from visenv.rollout.adapter import MakeEnv
 from visenv.rollout.arguments import check_make_env, check_policy
 from visenv.rollout.episode import EpisodeSpec, check_spec, play_in
 from visenv.rollout.executor import Executor, InlineExecutor
-from visenv.rollout.in_flight import InFlightBarrier
+from visenv.rollout.in_flight import InFlightBarrier, PrioritySemaphore
 from visenv.rollout.mixture import Mixture
-from visenv.rollout.priority_semaphore import PrioritySemaphore
 from visenv.rollout.slots import EnvSlots
 from visenv.rollout.stats import RolloutStats
 from visenv.types import Episode, Group, Sampling

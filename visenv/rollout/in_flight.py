@@ -1,9 +1,10 @@
-"""Holds scored episodes back until no other episode is being played or scored.
+"""Limits and orders the episodes in flight: a semaphore with priorities, and a barrier.
 
-The time at which the result of a scorer arrives differs between runs. If the batches of the sampler
-or the start of further episodes depended on that time, two runs would differ. In deterministic
-mode, an episode that waited for a scorer is therefore returned only when all other episodes in
-flight have ended or are held back too.
+**Barrier.** Scored episodes are held back until no other episode is being played or scored. The
+time at which the result of a scorer arrives differs between runs. If the batches of the sampler or
+the start of further episodes depended on that time, two runs would differ. In deterministic mode,
+an episode that waited for a scorer is therefore returned only when all other episodes in flight
+have ended or are held back too.
 
 If environments run in threads or processes, a result of a step also arrives at any time. Then a
 second barrier holds each episode after each step, until no other episode waits for its environment
@@ -13,6 +14,8 @@ or for a reply.
 from __future__ import annotations
 
 import asyncio
+import itertools
+from heapq import heappop, heappush
 
 Order = tuple[int, int]
 """The group and the member of an episode."""
@@ -66,3 +69,41 @@ class InFlightBarrier:
             if not released.cancelled():
                 self._active += 1
                 released.set_result(None)
+
+
+class PrioritySemaphore:
+    """Limits concurrent tasks like `asyncio.Semaphore`, and serves waiting tasks by rank.
+
+    The semaphore can be used in several event loops, one after another.
+
+    Args:
+        places: Maximum number of tasks that hold the semaphore at the same time.
+    """
+
+    def __init__(self, places: int) -> None:
+        self._free = places
+        self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
+        self._order = itertools.count()
+
+    async def acquire(self, rank: int = 0) -> None:
+        """Wait for a place; the lowest rank is served first, then the earliest request."""
+        if self._free:
+            self._free -= 1
+            return
+        granted = asyncio.get_running_loop().create_future()
+        heappush(self._waiting, (rank, next(self._order), granted))
+        try:
+            await granted
+        except asyncio.CancelledError:
+            if not granted.cancelled():  # the place was granted before the task was cancelled
+                self.release()
+            raise
+
+    def release(self) -> None:
+        """Return the place."""
+        while self._waiting:
+            *_, granted = heappop(self._waiting)
+            if not granted.done():  # otherwise its task was cancelled
+                granted.set_result(None)
+                return
+        self._free += 1

@@ -17,8 +17,7 @@ from visenv import background
 from visenv.errors import ConfigurationError, PolicyError
 from visenv.policy import EnginePolicy, Session
 from visenv.rollout.hosts import guarded
-from visenv.rollout.ray_cluster import connect
-from visenv.rollout.ray_executor import first_line
+from visenv.rollout.ray_executor import connect, first_line
 from visenv.rollout.replicas import Weight, WeightChannel
 from visenv.types import Message, Reply, Sampling, Segment, TurnRequest
 

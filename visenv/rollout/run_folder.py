@@ -178,11 +178,7 @@ class RunFolder:
         write_text(self.folder / RUN_FILE, json.dumps(sealed(record), indent=2) + "\n")
 
     def _sessions(self) -> list[Any]:
-        """Compare the settings, and return the provenance of each earlier process of the run.
-
-        Raises:
-            RunError: If the settings differ, or if the episodes belong to an unknown run.
-        """
+        """Compare the settings, and return the provenance of each earlier process of the run."""
         path = self.folder / RUN_FILE
         if not path.exists():
             if self.episodes_file.stat().st_size:

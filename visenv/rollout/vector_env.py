@@ -17,8 +17,14 @@ from typing_extensions import override
 from visenv.env import Observation
 from visenv.errors import ConfigurationError, VisenvError
 from visenv.rollout.subset_vector_env import SubsetVectorEnv
-from visenv.rollout.vector_reset import Seeds, reset_requests, spread_seeds
-from visenv.rollout.vector_result import EnvResult, ResetRequest, nothing_new
+from visenv.rollout.vector_requests import (
+    EnvResult,
+    ResetRequest,
+    Seeds,
+    nothing_new,
+    reset_requests,
+    spread_seeds,
+)
 from visenv.types import Failure
 
 Batch = dict[str, tuple[Any, ...]]

@@ -18,7 +18,7 @@ from visenv.errors import CodeError, ConfigurationError
 from visenv.rollout.adapter import EnvAdapter, MakeEnv
 from visenv.rollout.executor import EnvFailedError
 from visenv.rollout.hosts import EnvHost, LocalEnvHost, ProcessEnvHost
-from visenv.rollout.worker import Worker, WorkerResult, end_workers
+from visenv.rollout.worker_group import Worker, WorkerResult, end_workers
 from visenv.terminal import printable_lines
 from visenv.types import Failure
 

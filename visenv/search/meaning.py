@@ -1,7 +1,10 @@
 """Searches passages by meaning: they are embedded once, stored in Chroma, and compared exactly.
 
 The vectors are in a `visenv.retrieval.vector_store.VectorStore`, whose module explains why Chroma
-stores them, but a derived array answers queries (`visenv.search.nearest`).
+stores them, but a derived array answers queries (`NearestVectors`). The time to compare a query
+with all vectors is the time to read them. They are therefore read in half precision first. The
+vectors that may be among the best despite the rounding are then compared in their original
+precision.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from typing_extensions import override
 
 from visenv.decoding.sqlite import open_database
@@ -22,11 +26,49 @@ from visenv.retrieval.encoder import Encoder
 from visenv.retrieval.index_names import chosen_model
 from visenv.retrieval.sealed_vectors import MANIFEST, SealedVectors
 from visenv.retrieval.vector_store import VectorItem, VectorStore
-from visenv.retrieval.vectors import check_same_embedder
-from visenv.search.nearest import NearestVectors
+from visenv.retrieval.vectors import Vectors, check_same_embedder
 from visenv.search.passage import Passage, cleaned
 from visenv.search.words import FILE as PASSAGES
 from visenv.search.words import read_passages
+
+_MARGIN = 1 / 256
+"""Upper bound of the change of a score difference by rounding: 2^-10 by the products, because a sum
+of ``|v q|`` is at most 1, and 2^-12 by the score itself, each twice. Sums have single precision."""
+
+
+class NearestVectors:
+    """Finds the vectors with the highest inner products.
+
+    Args:
+        vectors: Vectors of unit length, float32 ``[vectors, dimension]``. They may be mapped from a
+            file, of which a search then reads only a small part.
+    """
+
+    def __init__(self, vectors: Vectors) -> None:
+        import torch
+
+        self._vectors = vectors
+        self._halves = torch.from_numpy(vectors.astype(np.float16))
+
+    def find(self, query: Vectors, count: int) -> list[int]:
+        """Return the rows of the `count` nearest vectors, or of all if there are fewer.
+
+        Args:
+            query: A vector of unit length, float32 ``[dimension]``.
+            count: Number of vectors to return, at least 1.
+        """
+        import torch
+
+        rough = (self._halves @ torch.from_numpy(query.astype(np.float16))).float()
+        count = min(count, len(rough))
+        least = torch.topk(rough, count).values[-1] - _MARGIN
+        likely = torch.nonzero(rough >= least)[:, 0].numpy()
+        # Single precision sums the same vector differently at another row, so that ties would be
+        # missed.
+        exact = self._vectors[likely].astype(np.float64) @ query.astype(np.float64)
+        scores = exact.astype(np.float32)
+        return [int(row) for row in likely[np.lexsort((likely, -scores))][:count]]
+
 
 GROUP = "passages"
 _BATCH = 256

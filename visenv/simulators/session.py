@@ -36,11 +36,6 @@ class SimulatorSession:
         self._return: Any = None
 
     @property
-    def is_begun(self) -> bool:
-        """Return whether an episode is in progress, on a host or in a snapshot."""
-        return self._host is not None or self._snapshot is not None
-
-    @property
     def host(self) -> SimulatorHost | None:
         """Return the host of the current episode, None before a reset and in an unused copy."""
         return self._host

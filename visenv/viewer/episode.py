@@ -1,4 +1,8 @@
-"""Converts an episode for the page: turns, named images, and boxes drawn on the source image."""
+"""Converts an episode for the page: turns, named images, boxes drawn on the source image.
+
+Frames of a turn that the policy did not see are collected, and the number and log-probabilities of
+its tokens.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from typing_extensions import TypeIs
 
 from visenv.records import event_to_json, known_fields
@@ -16,13 +21,12 @@ from visenv.types import (
     Image,
     Message,
     ToolCalled,
+    Turn,
     TurnTaken,
     Video,
 )
-from visenv.viewer.film import film
 from visenv.viewer.grounding import ImageMark, grounding_marks, lanes
 from visenv.viewer.index import outcome
-from visenv.viewer.tokens import turn_tokens
 
 _FURTHEST = 1e9
 """Largest coordinate of a box in pixels. Boxes beyond it are invalid; a data set may contain any
@@ -209,3 +213,102 @@ def _are_coordinates(value: object, count: int) -> TypeIs[Sequence[float]]:
     if not isinstance(value, list | tuple) or len(value) != count:
         return False
     return all(type(side) in (int, float) and abs(side) <= _FURTHEST for side in value)
+
+
+_LARGEST_SHOWN = 1e9
+
+
+def film(turn: Turn, images: str) -> dict[str, Any] | None:
+    """Return the hidden frames of a turn and the action at each frame, or None if there are none.
+
+    Args:
+        turn: The turn; videos of equal length play side by side.
+        images: Folder of the images, relative to the page.
+
+    Returns:
+        ``times`` (seconds), ``views`` (for each video, the files of its frames), ``actions`` (the
+        action before each frame, as text) and ``goals`` (conditions of the goal by name, with
+        whether they hold after the turn).
+    """
+    if not turn.hidden_frames:
+        return None
+    longest = max(turn.hidden_frames, key=lambda video: len(video.frames))
+    count = len(longest.frames)
+    actions, goals = _facts(turn, count)
+    return {
+        "times": [round(time, 3) for time in longest.times],
+        "views": [_files(video, images, count) for video in turn.hidden_frames],
+        "actions": actions,
+        "goals": goals,
+    }
+
+
+def _files(video: Video, images: str, count: int) -> list[str]:
+    """Return the file of each frame; the last frame of a shorter video is repeated."""
+    files = [f"{images}/{frame.sha256}.png" for frame in video.frames]
+    return files + files[-1:] * (count - len(files))
+
+
+def _facts(turn: Turn, count: int) -> tuple[list[str], dict[str, bool]]:
+    """Return a text for each frame, and the conditions of the goal after the turn.
+
+    A call's ``detail["actions"]`` contains its actions and ``detail["goals"]`` the conditions. A
+    call without actions gives one text, with the reason if the call failed.
+    """
+    texts: list[str] = []
+    goals: dict[str, bool] = {}
+    for call in turn.events:
+        if not isinstance(call, ToolCalled):
+            continue
+        actions = call.detail.get("actions")
+        if isinstance(actions, list):
+            texts += [_text(action) for action in actions]
+        else:
+            arguments = " ".join(str(value) for value in call.arguments.values())
+            texts.append(f"{call.tool} {arguments} {call.reason}".strip())
+        found = call.detail.get("goals")
+        if isinstance(found, dict):
+            goals = {str(name): bool(held) for name, held in found.items()}
+    if len(texts) > count:  # fewer frames than actions: show the last actions
+        texts = texts[-count:]
+    return texts + [""] * (count - len(texts)), goals
+
+
+def _text(action: object) -> str:
+    if isinstance(action, list) and all(
+        isinstance(each, int | float) and abs(each) < _LARGEST_SHOWN for each in action
+    ):
+        return " ".join(f"{each:+.2f}" for each in action)
+    return str(action)
+
+
+MOST_POINTS = 160
+"""Most log-probabilities of one turn on the page; for more tokens, each run of them shows its
+minimum."""
+
+
+def turn_tokens(episode: Episode) -> dict[int, dict[str, Any]]:
+    """Return statistics of the sampled tokens of each turn, by the number of the turn.
+
+    Returns:
+        ``tokens`` (number of sampled tokens, without the prefill). If log-probabilities are known,
+        also ``mean`` and ``lowest`` (natural log), and ``logprobs``, at most `MOST_POINTS`, in
+        order.
+    """
+    facts: dict[int, dict[str, Any]] = {}
+    for segment in episode.segments:
+        for span in segment.turns:
+            logprobs = segment.logprobs[span.start : span.end].astype(np.float64)
+            facts[span.turn] = {"tokens": span.end - span.start, **_logprobs(logprobs)}
+    return facts
+
+
+def _logprobs(logprobs: np.ndarray[Any, np.dtype[np.float64]]) -> dict[str, Any]:
+    if not logprobs.size or np.isnan(logprobs).any():
+        return {}
+    runs = np.array_split(logprobs, min(len(logprobs), MOST_POINTS))
+    return {
+        "mean": round(float(logprobs.mean()), 4),
+        "lowest": round(float(logprobs.min()), 4),
+        "logprobs": [round(float(run.min()), 3) for run in runs],
+    }

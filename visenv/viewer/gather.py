@@ -17,7 +17,7 @@ from visenv.decoding.files import MOST_LINE_BYTES, read_lines
 from visenv.decoding.json_text import read_json
 from visenv.episodes import read_episode_lines
 from visenv.episodes.decode import BROKEN
-from visenv.episodes.png_files import is_whole_png
+from visenv.episodes.files import is_whole_png
 from visenv.errors import DataError
 from visenv.terminal import printable
 from visenv.types import Episode

@@ -16,7 +16,7 @@ import numpy as np
 from visenv.evaluation.values import labels_key
 from visenv.records import event_to_json
 from visenv.types import Answered, Episode, ToolCalled, TurnTaken
-from visenv.viewer.bounded import LONGEST_TEXT
+from visenv.viewer.store import LONGEST_TEXT
 
 MOST_COLUMNS = 500
 """Most terms, and most metrics, in the index. Each has a value for each episode."""

@@ -4,10 +4,9 @@ The episodes of a step depend only on the seed of the run and the number of the 
 therefore needs no state of earlier steps.
 """
 
-from .async_rollouts import AsyncRolloutSource
 from .base import EpisodeSource, OnEpisode, Shard, random_stream, trainable_groups
 from .offline import OfflineSource
-from .rollouts import RolloutSource
+from .rollouts import AsyncRolloutSource, RolloutSource
 from .selection import SelectionConfig
 
 __all__ = [

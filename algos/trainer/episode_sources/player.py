@@ -13,9 +13,9 @@ from visenv.rollout import Collector, EpisodeSpec
 from visenv.types import Episode, Group
 
 from ..journal import EpisodeJournal, JournalEntries
-from .base import OnEpisode, Shard, without_aborted
+from .base import OnEpisode, Shard
 from .samples import SampleOrder
-from .selection import MOST_UNREADABLE, GroupSelector, SelectionConfig
+from .selection import MOST_BATCHES, MOST_UNREADABLE, GroupSelector, SelectionConfig
 
 Known = Mapping[tuple[int, int], Episode]
 """Known episodes by group and member."""
@@ -130,27 +130,25 @@ class StepPlayer:
         return self._groups + spare * self._share.count + self._share.rank
 
     async def _group(self, step: int, number: int, known: Known, on_episode: OnEpisode) -> Group:
-        """Play the missing episodes of a group until it is complete; cancel the slowest ones."""
+        """Play the missing episodes of a group."""
         sample = self._samples.choose(step, number)
         places = [
             EpisodeSpec(sample.seed, number, member, sample.row, sample.env)
-            for member in range(self._size + self._selection.spare_members)
+            for member in range(self._size)
         ]
         ended: dict[int, Episode] = {}
-        running: dict[asyncio.Task[Episode], int] = {}
+        running: dict[int, asyncio.Task[Episode]] = {}
         for place in places:
             episode = known.get((number, place.member))
             if episode is not None and (episode.seed, episode.index) == (place.seed, place.index):
                 ended[place.member] = self._replay(episode, on_episode)
             else:
                 playing = self._play(step, place, on_episode)
-                running[asyncio.create_task(playing)] = place.member
-        async with _cancelling(running):
-            while running and len(without_aborted(list(ended.values()))) < self._size:
-                done, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
-                ended |= {running.pop(task): task.result() for task in done}
-        best = sorted(ended, key=lambda member: (ended[member].status == "aborted", member))
-        return [ended[member] for member in sorted(best[: self._size])]
+                running[place.member] = asyncio.create_task(playing)
+        async with _cancelling(running.values()):
+            played = await asyncio.gather(*running.values())
+        ended |= zip(running, played, strict=True)
+        return [ended[member] for member in sorted(ended)]
 
     async def _play(self, step: int, place: EpisodeSpec, on_episode: OnEpisode) -> Episode:
         episode = await self.collector.play(place, rank=step)
@@ -177,8 +175,7 @@ class StepPlayer:
             del self.counts["replayed"]
             self._played = dict(saved.report)
             self.replayed_seconds = saved.seconds
-        most_spare = self._selection.spare_groups + MOST_UNREADABLE
-        return SelectedGroups(kept, len(self._own) + most_spare)
+        return SelectedGroups(kept, MOST_BATCHES * len(self._own) + MOST_UNREADABLE)
 
     def report(self) -> dict[str, float]:
         """Return the metrics and counts since the last report, by ``rollout/`` names."""

@@ -10,6 +10,9 @@ from visenv.types import Group
 
 from .base import OnExhausted, trainable_episodes
 
+MOST_BATCHES = 10
+"""Dynamic sampling starts at most this many times the groups that a step keeps, the limit of
+the published scripts of DAPO (``max_num_gen_batches``)."""
 MOST_UNREADABLE = 16
 """Maximum number of groups in a step that replace groups whose row cannot be read."""
 
@@ -19,21 +22,13 @@ class SelectionConfig:
     """Holds the settings of the selection of groups; by default all groups are used."""
 
     dynamic_sampling: bool = False
-    """Whether groups in which all rewards are equal, which give no gradient, are replaced by other
-    groups (dynamic sampling, DAPO)."""
-    spare_groups: int = 0
-    """Maximum number of groups in a step that replace groups with equal rewards or aborted groups;
-    if they are not enough, such groups are kept."""
-    early_groups: int = 0
-    """Number of spare groups that start at the beginning of the step, before they are known to be
-    needed; groups that are not needed are cancelled."""
-    spare_members: int = 0
-    """Number of additional episodes that are started in each group; the slowest are cancelled."""
+    """Whether groups in which all rewards are equal, which give no gradient, and aborted groups are
+    replaced by other groups (dynamic sampling, DAPO). A step starts at most `MOST_BATCHES` times as
+    many groups as it keeps; if they are not enough, such groups are kept."""
     on_exhausted: OnExhausted = "drop_member"
     """How an episode that was aborted in every attempt is handled: ``"drop_member"`` leaves it out
     of its group, ``"drop_group"`` leaves out the whole group. If long episodes fail more often than
-    short ones, groups without their failed members are biased. With both values, a spare member can
-    replace a failed one."""
+    short ones, groups without their failed members are biased."""
     ordered: bool = True
     """Whether the groups that were drawn first are kept, and not those that end first. The
     selection then depends only on the episodes and not on their duration."""
@@ -42,25 +37,6 @@ class SelectionConfig:
         if self.on_exhausted not in get_args(OnExhausted):
             raise ConfigurationError(
                 f"on_exhausted is one of {get_args(OnExhausted)}, got {self.on_exhausted!r}."
-            )
-        if min(self.spare_groups, self.early_groups, self.spare_members) < 0:
-            raise ConfigurationError(
-                f"The numbers of spare groups and members must be at least 0: {self}."
-            )
-        if self.early_groups > self.spare_groups:
-            raise ConfigurationError(
-                f"early_groups must be at most spare_groups, got {self.early_groups} and "
-                f"{self.spare_groups}."
-            )
-        if self.dynamic_sampling and not self.spare_groups:
-            raise ConfigurationError(
-                "With dynamic_sampling, groups are replaced by others: set their number by "
-                "spare_groups."
-            )
-        if self.ordered and self.spare_members:
-            raise ConfigurationError(
-                "With spare_members, the fastest episodes of a group are kept, which depends on "
-                "time; confirm this by ordered=False."
             )
 
 
@@ -87,7 +63,7 @@ class GroupSelector:
         self._first = first
         self._wanted = wanted
         self._selection = selection
-        self._last = first + wanted + selection.spare_groups
+        self._last = first + wanted * (MOST_BATCHES if selection.dynamic_sampling else 1)
         self._ended: dict[int, Group] = {}
         self._good: list[int] = []
 
@@ -95,8 +71,7 @@ class GroupSelector:
         """Return the number of the next group to start, or None."""
         bad = len(self._ended) - len(self._good)
         running_or_good = self.begun - self._first - bad
-        enough = running_or_good >= self._wanted + self._selection.early_groups
-        if enough or self.begun >= self._last:
+        if running_or_good >= self._wanted or self.begun >= self._last:
             return None
         self.begun += 1
         return self.begun - 1

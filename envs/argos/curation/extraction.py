@@ -207,11 +207,7 @@ def _written(items: Sequence[dict[str, Any]], trace: str) -> list[dict[str, Any]
 
 
 def _json(text: str) -> Any:
-    """Parse the JSON value of a reply, which may follow a thought and be inside a fence.
-
-    Raises:
-        ReplyError: If it is not valid JSON.
-    """
+    """Parse the JSON value of a reply, which may follow a thought and be inside a fence."""
     said = text.rpartition("</think>")[2].strip()
     fenced = _FENCE.fullmatch(said)
     try:

@@ -147,11 +147,7 @@ def _is_about_document(row: Mapping[str, Any]) -> bool:
 
 
 def _image_files(row: Mapping[str, Any], folders: Sequence[Path]) -> list[Path]:
-    """Return the paths of a row's images; empty for a row about a document without image.
-
-    Raises:
-        DataError: If another row has no image, or a file is missing.
-    """
+    """Return the paths of a row's images; empty for a row about a document without image."""
     names = row.get("images") or []
     if not isinstance(names, list) or not all(isinstance(each, str) for each in names):
         raise DataError(f"images must be a list of names, got {names!r:.200}")

@@ -89,11 +89,7 @@ class MMERealWorld(TableSource):
 
 
 def _options(given: Any) -> list[str]:
-    """Return the texts of options in the form ``"(A) …"``, in the order of their letters.
-
-    Raises:
-        DataError: If they have another form.
-    """
+    """Return the texts of options in the form ``"(A) …"``, in the order of their letters."""
     if not isinstance(given, list) or len(given) < 2:
         raise DataError(f"no list of options: {given!r:.200}")
     found = [_OPTION.fullmatch(each) if isinstance(each, str) else None for each in given]

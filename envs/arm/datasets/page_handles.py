@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 
 from visenv.documents import Document
-from visenv.documents.names import unknown_document
+from visenv.documents.document import unknown_document
 from visenv.documents.rendered import RenderedDocument, RenderedPages
 from visenv.documents.stitch import shrink_page
 from visenv.errors import DataError

@@ -79,11 +79,7 @@ class _PageTool(Tool[ArgumentsT]):
             raise ToolError(str(error)) from error
 
     def _image(self, document: Document, page: int) -> Image:
-        """Return the decoded page, so that errors occur here and not when the image is accessed.
-
-        Raises:
-            DataError: If it cannot be rendered, or is so thin that nothing on it can be seen.
-        """
+        """Return the decoded page, so that errors occur here and not when the image is accessed."""
         image = document.page_image(page, self.long_side)
         if is_too_thin(image.size):
             width, height = image.size

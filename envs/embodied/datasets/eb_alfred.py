@@ -86,11 +86,7 @@ class EBAlfredTasks(PublishedTasks):
 
 
 def _json(file: Path) -> Mapping[str, Any]:
-    """Return the object of a JSON file.
-
-    Raises:
-        DataError: If it cannot be read, or is not a JSON object.
-    """
+    """Return the object of a JSON file."""
     try:
         value = read_json_file(read_bytes(file))
     except DataError as error:

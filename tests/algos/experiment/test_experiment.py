@@ -268,7 +268,7 @@ def test_photographs_need_no_change_of_code(tmp_path: Path) -> None:
         (["--environments.scenes.data", "textvqa:nowhere"], Exception, "nowhere"),
         (["--evaluation.controls", "no_tol"], UnknownNameError, "no_tool"),
         (["--sampler.name", "vlm"], UnknownNameError, "vllm"),
-        (["--model.name", "tiny-arm"], ConfigurationError, "write 'tiny'"),
+        (["--model.name", "tiny-arm"], UnknownNameError, "Did you mean 'tiny'"),
         (["--phases.warm-up.demonstrations.files", "gone.jsonl"], ConfigurationError, "gone.jsonl"),
         (["--model.name", "/no/such/model"], Exception, "model"),
         (["--model.options.thread", "1"], ConfigurationError, "thread"),

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from visenv.algos.policy_gradient.aggregation import episode_mean, episode_sum, token_mean
+from visenv.algos.policy_gradient.token_loss import episode_mean, episode_sum, token_mean
 
 VALUES = torch.tensor([[1.0, 2.0], [3.0, 0.0]])
 

@@ -20,7 +20,7 @@ from visenv.algos.policy_gradient import (
     DrGRPO,
     ReinforcePlusPlus,
 )
-from visenv.algos.policy_gradient.kl import ESTIMATORS
+from visenv.algos.policy_gradient.token_loss import ESTIMATORS
 from visenv.errors import ConfigurationError
 from visenv.registration import ALGORITHMS, load
 

@@ -10,7 +10,7 @@ import torch
 
 from visenv.algos.policy_gradient import GRPO
 from visenv.algos.policy_gradient.base import on_mask
-from visenv.algos.policy_gradient.correction import bounded, importance, outside
+from visenv.algos.policy_gradient.token_loss import bounded, importance, outside
 
 
 @pytest.mark.parametrize(

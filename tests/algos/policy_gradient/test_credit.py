@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from visenv.algos.policy_gradient import GRPO
-from visenv.algos.policy_gradient.credit import (
+from visenv.algos.policy_gradient.advantage import (
     by_episode,
     by_state,
     by_turn,

@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from visenv.algos.policy_gradient.kl import ESTIMATORS, k1, k2, k3
+from visenv.algos.policy_gradient.token_loss import ESTIMATORS, k1, k2, k3
 
 LOGPROBS = torch.tensor([math.log(0.5), math.log(0.2), math.log(0.3)], dtype=torch.float64)
 REFERENCE = torch.tensor([math.log(0.25), math.log(0.4), math.log(0.3)], dtype=torch.float64)

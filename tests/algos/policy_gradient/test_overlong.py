@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from visenv.algos.policy_gradient import DAPO
-from visenv.algos.policy_gradient.overlong import punished, soft_punishment, was_cut_off
+from visenv.algos.policy_gradient.advantage import punished, soft_punishment, was_cut_off
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from visenv.algos.policy_gradient.base import on_mask
-from visenv.algos.policy_gradient.ratio import (
+from visenv.algos.policy_gradient.token_loss import (
     bounded_exp,
     clipped,
     sequence_ratio,

@@ -53,7 +53,7 @@ CONFIG = TrainerConfig(
         max_tokens=3,
         concurrency=4,
         episode_retries=1,
-        selection=SelectionConfig(dynamic_sampling=True, spare_groups=4, early_groups=1),
+        selection=SelectionConfig(dynamic_sampling=True),
     ),
     optimization=OptimizationConfig(learning_rate=0.02, num_minibatches=2),
     saving=SavingConfig(checkpoint_every=1, keep_checkpoints=1, episodes_every=1),

@@ -29,7 +29,7 @@ from visenv.algos.trainer import (
 )
 from visenv.algos.trainer import checkpoint as checkpoint_module
 from visenv.algos.trainer import evaluation as evaluation_module
-from visenv.algos.trainer.metrics_log import MetricsLog
+from visenv.algos.trainer.metrics import MetricsLog
 from visenv.algos.trainer.reference import ReferencePolicy
 
 CONFIG = TrainerConfig(

@@ -202,7 +202,7 @@ def test_groups_ahead_are_chosen_as_any() -> None:
             observation, _, *rest = super().step(action)
             return (observation, float(len(action)), *rest)
 
-    selection = SelectionConfig(dynamic_sampling=True, spare_groups=30)
+    selection = SelectionConfig(dynamic_sampling=True)
     engine, policy = toy.ToyPolicy(), toy.ToyPolicy()
     episode_source = ahead(Collector(Generous, engine), policy, selection=selection, steps=2)
     collector = Collector(Generous, engine)

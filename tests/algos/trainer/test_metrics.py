@@ -157,7 +157,7 @@ def test_figure_3_adds_the_advantages_up(
 
 
 def test_metrics_after_the_checkpoint_are_dropped(tmp_path: Path) -> None:
-    from visenv.algos.trainer.metrics_log import MetricsLog
+    from visenv.algos.trainer.metrics import MetricsLog
 
     log = MetricsLog(tmp_path / "metrics.jsonl", step=0)
     for step in range(1, 5):
@@ -177,7 +177,7 @@ def test_metrics_after_the_checkpoint_are_dropped(tmp_path: Path) -> None:
 
 
 def test_rows_of_a_curriculum_contain_their_stage(tmp_path: Path) -> None:
-    from visenv.algos.trainer.metrics_log import MetricsLog
+    from visenv.algos.trainer.metrics import MetricsLog
 
     log = MetricsLog(tmp_path / "metrics.jsonl", step=0, stage="look")
     log.write(1, {"reward": 0.5})

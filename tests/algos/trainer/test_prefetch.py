@@ -23,7 +23,7 @@ SECONDS = 60.0
 
 
 def test_prefetch_prepares_one_item_while_the_caller_uses_another() -> None:
-    from visenv.algos.trainer.prefetch import prefetched
+    from visenv.algos.trainer.micro_batches import prefetched
 
     begun = [threading.Event() for _ in range(4)]
     threads: set[str] = set()
@@ -48,7 +48,7 @@ class Batch:
 
 
 def test_prefetch_holds_at_most_two_items() -> None:
-    from visenv.algos.trainer.prefetch import prefetched
+    from visenv.algos.trainer.micro_batches import prefetched
 
     alive: list[weakref.ref[Batch]] = []
 
@@ -71,7 +71,7 @@ def test_prefetch_holds_at_most_two_items() -> None:
 
 
 def test_error_comes_in_its_place_and_the_thread_ends() -> None:
-    from visenv.algos.trainer.prefetch import prefetched
+    from visenv.algos.trainer.micro_batches import prefetched
 
     def make(item: int) -> int:
         if item == 2:
@@ -91,7 +91,7 @@ def test_error_comes_in_its_place_and_the_thread_ends() -> None:
 
 
 def test_prefetch_of_one_or_no_item_starts_no_thread() -> None:
-    from visenv.algos.trainer.prefetch import prefetched
+    from visenv.algos.trainer.micro_batches import prefetched
 
     name = threading.current_thread().name
     assert list(prefetched(lambda _: threading.current_thread().name, [0])) == [name]
@@ -113,10 +113,10 @@ def test_weights_are_to_the_bit_those_without_prefetching(
     import visenv  # noqa: F401 - registers the environments
     from tests.algos.runs import Sloped
     from visenv.algos.trainer import OptimizationConfig, update
-    from visenv.algos.trainer.backend import preparing
+    from visenv.algos.trainer.backend import make_backend
     from visenv.algos.trainer.credit import credit
     from visenv.algos.trainer.distributed import DistributedContext
-    from visenv.algos.trainer.prefetch import prefetched
+    from visenv.algos.trainer.micro_batches import prefetched
     from visenv.registration import load
     from visenv.rollout import Collector
     from visenv.types import Sampling
@@ -145,7 +145,7 @@ def test_weights_are_to_the_bit_those_without_prefetching(
         processes = DistributedContext(timeout=60)
         reference = policy.copy_frozen()
         policy.codec.family.images.forget()  # images are processed again
-        with preparing(policy, optimization, processes) as backend:
+        with closing(make_backend(policy, optimization, processes)) as backend:
             updater = update.Updater(
                 policy, Sloped(kl_coef=0.1), optimization, backend, processes, None, reference
             )
@@ -162,7 +162,7 @@ def test_packed_row_in_pinned_memory_is_the_same(
     import torch
 
     import visenv  # noqa: F401
-    from visenv.algos.trainer.prefetch import pinned
+    from visenv.algos.trainer.micro_batches import pinned
     from visenv.registration import load
     from visenv.rollout import Collector
     from visenv.types import Sampling

@@ -1,4 +1,4 @@
-"""Tests `RolloutSource`: seeds, sharding over processes, replaced groups, and cancelled members."""
+"""Tests `RolloutSource`: seeds, sharding over processes, replaced groups, and errors."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from visenv.algos.trainer.episode_sources import (
     Shard,
     random_stream,
 )
+from visenv.algos.trainer.episode_sources.selection import MOST_BATCHES
 from visenv.policy import Policy, Session
 from visenv.rollout import Collector, Executor, InlineExecutor, ThreadExecutor
 from visenv.seeding import seeds
@@ -97,10 +98,8 @@ class Varied(Policy[Session]):
         return Reply.of_text(str(member % 2) if int(scene) % 2 else "1")
 
 
-def chosen(
-    selection: SelectionConfig, executor: Executor, **policy: Any
-) -> tuple[list[Group], Any]:
-    collector = Collector(Scored, Varied(**policy), executor=executor)
+def chosen(selection: SelectionConfig, executor: Executor) -> tuple[list[Group], Any]:
+    collector = Collector(Scored, Varied(), executor=executor)
     episode_source = RolloutSource(collector, _Nothing(), 2, 2, SEED, selection=selection)  # type: ignore[arg-type]
     groups = episode_source.groups(0, lambda _: None)
     collector.close()
@@ -113,19 +112,17 @@ class _Nothing:
 
 
 @pytest.mark.parametrize("executor", [InlineExecutor, ThreadExecutor])
-@pytest.mark.parametrize("early", [0, 3])
 def test_groups_that_teach_nothing_are_replaced_in_the_order_drawn(
-    executor: type[Executor], early: int
+    executor: type[Executor],
 ) -> None:
-    selection = SelectionConfig(dynamic_sampling=True, spare_groups=8, early_groups=early)
-    groups, report = chosen(selection, executor())
-    odd = [number for number, seed in enumerate(drawn(0, 10)) if seed % 2]
+    groups, report = chosen(SelectionConfig(dynamic_sampling=True), executor())
+    odd = [number for number, seed in enumerate(drawn(0, 2 * MOST_BATCHES)) if seed % 2]
     assert [group[0].group for group in groups] == odd[:2]
     assert [len({each.reward for each in group}) for group in groups] == [2, 2]
     needed = odd[1] + 1
-    # At most 2 + early groups are undecided at once, and the last needed group is one of them. In
-    # threads, all other groups may end and be replaced before a needed group ends.
-    most = needed + early if executor is InlineExecutor else 2 + selection.spare_groups
+    # At most 2 groups are undecided at once, and the last needed group is one of them. In threads,
+    # all other groups may end and be replaced before a needed group ends.
+    most = needed if executor is InlineExecutor else 2 * MOST_BATCHES
     assert needed <= report["rollout/groups"] <= most
     assert needed - 2 <= report["rollout/zero_std"] <= most - 2
 
@@ -134,7 +131,7 @@ def test_spare_groups_of_several_processes_do_not_meet() -> None:
     numbers = []
     for rank in range(2):
         collector = Collector(Scored, Varied())
-        selection = SelectionConfig(dynamic_sampling=True, spare_groups=8)
+        selection = SelectionConfig(dynamic_sampling=True)
         episode_source = RolloutSource(collector, _Nothing(), 4, 2, SEED, Shard(rank, 2), selection)  # type: ignore[arg-type]
         numbers.append([group[0].group for group in episode_source.groups(0, lambda _: None)])
     of_seeds = drawn(0, 20)
@@ -142,25 +139,6 @@ def test_spare_groups_of_several_processes_do_not_meet() -> None:
     candidates = [[0, 1, 4, 6, 8, 10, 12, 14, 16, 18], [2, 3, 5, 7, 9, 11, 13, 15, 17, 19]]
     for given, mine in zip(numbers, candidates, strict=True):
         assert given == [number for number in mine if of_seeds[number] % 2][:2]
-
-
-@pytest.mark.parametrize("executor", [InlineExecutor, ThreadExecutor])
-def test_slowest_members_are_cancelled(executor: type[Executor]) -> None:
-    policy_hangs = (1,)  # in each group, the member that asks second never gets a reply
-    selection = SelectionConfig(spare_members=1, ordered=False)
-    groups, report = chosen(selection, executor(), hangs=policy_hangs)
-    assert [len(group) for group in groups] == [2, 2]
-    assert all(each.status == "terminated" for group in groups for each in group)
-    assert report["rollout/cancelled"] == 2
-    assert report["rollout/episodes"] == 4
-
-
-def test_cancelled_requests_really_end() -> None:
-    policy = Varied(hangs=(1,))
-    collector = Collector(Scored, policy)
-    selection = SelectionConfig(spare_members=1, ordered=False)
-    RolloutSource(collector, _Nothing(), 2, 2, SEED, selection=selection).groups(0, lambda _: None)  # type: ignore[arg-type]
-    assert policy.given_up == 2
 
 
 class Bug(Varied):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from visenv.algos.trainer.episode_sources import SelectionConfig
-from visenv.algos.trainer.episode_sources.selection import MOST_UNREADABLE, GroupSelector
+from visenv.algos.trainer.episode_sources.selection import (
+    MOST_BATCHES,
+    MOST_UNREADABLE,
+    GroupSelector,
+)
 from visenv.errors import ConfigurationError
 from visenv.types import Episode, Failure, Group, Turn
 
@@ -44,34 +47,37 @@ def run(kinds: list[str], wanted: int, selection: SelectionConfig, order: int) -
     return choice
 
 
-KINDS = st.lists(st.sampled_from([GOOD, ALIKE, ABORTED]), min_size=12, max_size=12)
+KINDS = st.builds(
+    lambda first, rest: [*first, *[rest] * 40],
+    st.lists(st.sampled_from([GOOD, ALIKE, ABORTED]), max_size=12),
+    st.sampled_from([GOOD, ALIKE, ABORTED]),
+)
+"""Kinds of all groups that a step of at most four groups may start."""
 
 
-@given(KINDS, st.integers(1, 4), st.integers(0, 8), st.integers(0, 8), st.data())
+@given(KINDS, st.integers(1, 4), st.booleans(), st.integers(0, 1000))
 def test_ordered_choice_does_not_depend_on_what_ends_first(
-    kinds: list[str], wanted: int, spare: int, early: int, data: Any
+    kinds: list[str], wanted: int, dynamic: bool, order: int
 ) -> None:
-    dynamic = data.draw(st.booleans()) and spare > 0
-    selection = SelectionConfig(dynamic, spare, min(early, spare))
-    kept = run(kinds, wanted, selection, data.draw(st.integers(0, 1000))).kept()
+    kept = run(kinds, wanted, SelectionConfig(dynamic), order).kept()
     # Expected: the first usable groups, then the first others, among all that may be played.
+    most = wanted * (MOST_BATCHES if dynamic else 1)
     fine = (GOOD,) if dynamic else (GOOD, ALIKE)
-    good = [n for n in range(wanted + spare) if kinds[n] in fine]
-    others = [n for n in range(wanted + spare) if kinds[n] not in fine]
+    good = [n for n in range(most) if kinds[n] in fine]
+    others = [n for n in range(most) if kinds[n] not in fine]
     assert list(kept) == sorted((good + others)[:wanted])
 
 
-@given(KINDS, st.integers(1, 4), st.integers(1, 8), st.integers(0, 8), st.integers(0, 1000))
+@given(KINDS, st.integers(1, 4), st.integers(0, 1000))
 def test_selection_out_of_order_keeps_the_first_suitable_groups_to_end(
-    kinds: list[str], wanted: int, spare: int, early: int, order: int
+    kinds: list[str], wanted: int, order: int
 ) -> None:
-    selection = SelectionConfig(True, spare, min(early, spare), ordered=False)
-    choice = run(kinds, wanted, selection, order)
+    choice = run(kinds, wanted, SelectionConfig(dynamic_sampling=True, ordered=False), order)
     kept = choice.kept()
-    good = [n for n in range(wanted + spare) if kinds[n] == GOOD]
+    good = [n for n in range(wanted * MOST_BATCHES) if kinds[n] == GOOD]
     assert len(kept) == wanted
     assert set(kept) <= set(good) if len(good) >= wanted else set(good) <= set(kept)
-    assert choice.begun <= wanted + spare
+    assert choice.begun <= wanted * MOST_BATCHES
 
 
 @given(
@@ -94,20 +100,16 @@ def test_replacements_of_unreadable_rows_are_limited() -> None:
 
 
 def test_choice_begins_no_more_groups_than_may_be_needed() -> None:
-    choice = GroupSelector(
-        2, SelectionConfig(dynamic_sampling=True, spare_groups=3, early_groups=1)
-    )
-    assert [choice.begin() for _ in range(4)] == [0, 1, 2, None]  # two groups, and one early group
-    choice.end(0, group(GOOD))
-    assert choice.begin() is None
+    choice = GroupSelector(2, SelectionConfig(dynamic_sampling=True))
+    assert [choice.begin() for _ in range(3)] == [0, 1, None]
     choice.end(1, group(ALIKE))
-    assert [choice.begin(), choice.begin()] == [3, None]
-    choice.end(3, group(GOOD))
-    assert not choice.done  # group 2 precedes group 3
+    assert [choice.begin(), choice.begin()] == [2, None]
     choice.end(2, group(GOOD))
+    assert not choice.done  # group 0 precedes group 2
+    choice.end(0, group(GOOD))
     assert choice.done
     assert list(choice.kept()) == [0, 2]
-    assert (choice.zero_std, choice.begun) == (1, 4)
+    assert (choice.zero_std, choice.begun) == (1, 3)
 
 
 def test_group_without_one_member_is_replaced_with_drop_group() -> None:
@@ -115,7 +117,7 @@ def test_group_without_one_member_is_replaced_with_drop_group() -> None:
     good, failed = group(GOOD), group(ABORTED)
     partly = [*good, failed[0]]
     for on_exhausted, kept in (("drop_member", [0, 1]), ("drop_group", [1, 2])):
-        selection = SelectionConfig(spare_groups=1, on_exhausted=on_exhausted)  # type: ignore[arg-type]
+        selection = SelectionConfig(dynamic_sampling=True, on_exhausted=on_exhausted)  # type: ignore[arg-type]
         choice = GroupSelector(2, selection)
         assert [choice.begin(), choice.begin(), choice.begin()] == [0, 1, None]
         choice.end(0, partly)
@@ -143,16 +145,6 @@ def test_groups_are_taken_as_they_come_by_default() -> None:
     assert choice.begun == 3
 
 
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
-        ({"spare_groups": -1}, "must be at least 0"),
-        ({"early_groups": 1}, "must be at most spare_groups, got 1 and 0"),
-        ({"dynamic_sampling": True}, "set their number by spare_groups"),
-        ({"spare_members": 2}, "confirm this by ordered=False"),
-        ({"on_exhausted": "drop"}, "one of .'drop_member', 'drop_group'., got 'drop'"),
-    ],
-)
-def test_settings_that_contradict_each_other(options: Any, says: str) -> None:
-    with pytest.raises(ConfigurationError, match=says):
-        SelectionConfig(**options)
+def test_unknown_way_to_handle_exhausted_episodes_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match=r"one of .*, got 'drop'"):
+        SelectionConfig(on_exhausted="drop")  # type: ignore[arg-type]

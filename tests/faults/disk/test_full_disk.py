@@ -17,9 +17,8 @@ from tests.algos import toy
 from tests.faults.disk.small_disks import fill, memory_disk, remount
 from tests.faults.outcomes import ENDED, SAME, Outcome
 from tests.faults.runs import AtStep, config, results, train
-from visenv.algos.trainer.disk_space import added_checkpoints, checkpoint_bytes
-from visenv.algos.trainer.lock import locked
-from visenv.algos.trainer.tensor_files import save_tensors
+from visenv.algos.trainer.optimizer_shards import save_tensors
+from visenv.algos.trainer.phase_folder import added_checkpoints, checkpoint_bytes, locked
 from visenv.disk import disk_errors, shown_bytes
 from visenv.errors import DiskError, RunError
 

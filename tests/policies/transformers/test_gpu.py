@@ -13,7 +13,7 @@ from tests.policies.transformers.test_sampling import mixed_conversations
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from visenv.algos.trainer.prefetch import pinned
+from visenv.algos.trainer.micro_batches import pinned
 from visenv.policies.transformers import TransformersPolicy
 
 pytestmark = pytest.mark.component("gpu", "torch", "transformers")

@@ -14,7 +14,7 @@ import pytest
 import visenv  # noqa: F401  (registers the ids)
 from visenv.algos.policy_gradient import GRPO
 from visenv.algos.trainer.credit import credit
-from visenv.algos.trainer.micro import micro_batches
+from visenv.algos.trainer.micro_batches import micro_batches
 from visenv.episodes import read_episodes, write_episodes
 from visenv.policy import BatchBudget
 from visenv.rollout import Collector

@@ -20,11 +20,9 @@ from visenv.errors import PolicyError
 
 torch = pytest.importorskip("torch")
 
-from visenv.policies.vllm.address import ServerAddress
 from visenv.policies.vllm.client import ServerClient
-from visenv.policies.vllm.control import ServerControl
-from visenv.policies.vllm.payload import encode
-from visenv.policies.vllm.request import EngineOutput, EngineRequest
+from visenv.policies.vllm.control import ServerAddress, ServerControl
+from visenv.policies.vllm.request import EngineOutput, EngineRequest, encode
 from visenv.policies.vllm.sampler import EngineSampler
 from visenv.policies.vllm.weights import WeightUpdate
 from visenv.policies.vllm.worker import WeightSums

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from visenv.policies.vllm.payload import decode, encode
-from visenv.policies.vllm.request import EngineRequest
+from visenv.policies.vllm.request import EngineRequest, decode, encode
 from visenv.types import Image
 
 IMAGE = Image.from_pixels(np.arange(12, dtype=np.uint8).reshape(2, 2, 3))

@@ -22,7 +22,7 @@ from tests.policies.vllm.relay import Relay
 from tests.second_user import IS_POSSIBLE
 from visenv.envs.argos.prompts import REASONER
 from visenv.errors import PolicyError
-from visenv.policies.vllm.payload import encode
+from visenv.policies.vllm.request import encode
 from visenv.scorers import Generate, LogProbs, Scorer
 from visenv.types import Sample, Sampling, TurnRequest, Video
 from visenv.verifier.models import ModelReasoner

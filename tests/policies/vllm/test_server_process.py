@@ -216,7 +216,7 @@ def test_policy_warns_once_of_a_server_without_a_token(
 
 def test_clients_of_a_socket_use_no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     """Check that a proxy of the environment does not receive the token."""
-    from visenv.policies.vllm.address import ServerAddress
+    from visenv.policies.vllm.control import ServerAddress
 
     monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:9")
     client = ServerAddress("unix:/nowhere/socket", "secret").client(5.0)

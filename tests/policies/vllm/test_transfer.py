@@ -26,8 +26,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from visenv.policies.vllm import environment, nccl, transfer
-from visenv.policies.vllm.address import ServerAddress
-from visenv.policies.vllm.control import ServerControl
+from visenv.policies.vllm.control import ServerAddress, ServerControl
 
 pytestmark = pytest.mark.component("vllm", "torch", "transformers")
 

@@ -17,9 +17,8 @@ from tests.environments import IDS, few, with_components
 from visenv.background import run_here
 from visenv.cards import EnvCard, animate, card_markdown, make_card
 from visenv.cards.animation import HEIGHT, WIDTH, scenes, wrapped
-from visenv.cards.arguments import arguments_of
 from visenv.cards.card import seed_of
-from visenv.cards.transcript import transcript
+from visenv.cards.markdown import arguments_of, transcript
 from visenv.env import VisEnv
 from visenv.envs.arm.rewards import TOP
 from visenv.evaluation import places

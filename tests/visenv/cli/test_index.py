@@ -12,8 +12,7 @@ import visenv  # noqa: F401 - registers the environments
 from visenv.cli import main
 from visenv.documents.bm25 import Bm25Ranker
 from visenv.documents.library import FolderLibrary
-from visenv.documents.rankers import open_embedder, open_ranker
-from visenv.documents.vector_ranker import VectorRanker
+from visenv.documents.rankers import VectorRanker, open_embedder, open_ranker
 from visenv.errors import ConfigurationError, DataError, UnknownNameError
 
 PAGES = (

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typing_extensions import override
 
+from tests.text_documents import TextDocument
 from visenv.documents.bm25 import Bm25Ranker, words
-from visenv.testing.documents import TextDocument
 
 
 class CountedDocument(TextDocument):

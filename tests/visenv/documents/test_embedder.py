@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.text_documents import TextDocument, WordEmbedder
 from visenv.documents.embedder import max_sim
 from visenv.retrieval.vectors import checked
-from visenv.testing.documents import TextDocument, WordEmbedder
 
 
 def test_late_interaction_worked_by_hand() -> None:

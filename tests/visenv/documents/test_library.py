@@ -342,7 +342,7 @@ def test_rendered_pages_are_kept_within_the_budget(root: Path) -> None:
     document = library.document("a")
     for page in [1, 2, 3, 4, 5, 6] * 3:
         document.page_image(page, 200)
-        assert library._rendered.held_bytes <= 90_000
+        assert library._rendered._images.size <= 90_000
     assert document.page_image(6, 200) is document.page_image(6, 200)
 
 

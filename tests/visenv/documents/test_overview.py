@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.text_documents import TextDocument, page_color
 from visenv.documents.overview import (
     GAP,
     LARGEST_TILE,
@@ -16,7 +17,6 @@ from visenv.documents.overview import (
     tile_side,
 )
 from visenv.images import ARM_PIXELS
-from visenv.testing.documents import TextDocument, page_color
 from visenv.types import Image, Pixels
 
 

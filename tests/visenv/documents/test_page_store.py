@@ -17,13 +17,13 @@ import numpy as np
 import pytest
 from typing_extensions import override
 
+from tests.text_documents import TextDocument, WordEmbedder
 from visenv.documents.document import Document
 from visenv.documents.page_store import PageStore
-from visenv.documents.vector_ranker import VectorRanker
+from visenv.documents.rankers import VectorRanker
 from visenv.errors import ConfigurationError
 from visenv.retrieval.sealed_vectors import SealedVectors, read_manifest
 from visenv.retrieval.vectors import Vectors
-from visenv.testing.documents import TextDocument, WordEmbedder
 
 pytestmark = pytest.mark.component("chromadb")
 
@@ -217,7 +217,7 @@ def test_document_that_is_incomplete_is_not_sealed(folder: Path) -> None:
 _SLOW_WRITER = """
 import sys, time
 from visenv.documents.page_store import PageStore
-from visenv.testing.documents import TextDocument, WordEmbedder
+from tests.text_documents import TextDocument, WordEmbedder
 
 class Slow(WordEmbedder):
     def embed_pages(self, document, pages):
@@ -272,7 +272,7 @@ def test_store_allows_one_writer_at_a_time(store: PageStore) -> None:
         PageStore(store.folder, WordEmbedder())
     code = (
         "import sys; from visenv.documents.page_store import PageStore\n"
-        "from visenv.testing.documents import WordEmbedder\n"
+        "from tests.text_documents import WordEmbedder\n"
         "PageStore(sys.argv[1], WordEmbedder())"
     )
     done = subprocess.run(
@@ -310,7 +310,7 @@ def test_spawned_processes_search(folder: Path) -> None:
     ranker = pickle.dumps(VectorRanker(SealedVectors(folder), WordEmbedder()))
     code = (
         "import json, pickle, sys\n"
-        "from visenv.testing.documents import TextDocument\n"
+        "from tests.text_documents import TextDocument\n"
         "ranker = pickle.load(sys.stdin.buffer)\n"
         "document = TextDocument('a', [''] * 20)\n"
         "print(json.dumps([list(ranker.rank(document, f'a page{page} line0', 1))"

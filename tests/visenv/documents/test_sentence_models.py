@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.text_documents import TextDocument
 from visenv.documents.embedder import Embedder
 from visenv.documents.page_store import PageStore
+from visenv.documents.rankers import VectorRanker
 from visenv.documents.sentence_models import ClipEmbedder, TextEmbedder, passages
-from visenv.documents.vector_ranker import VectorRanker
 from visenv.errors import ConfigurationError, DataError
 from visenv.retrieval.encoder import Encoder
 from visenv.retrieval.vectors import Vectors, checked
-from visenv.testing.documents import TextDocument
 
 pytestmark = pytest.mark.component("sentence-transformers", "torch", "transformers")
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.text_documents import TextDocument, WordEmbedder
 from visenv.documents.document import Document
-from visenv.documents.vector_ranker import VectorRanker
+from visenv.documents.rankers import VectorRanker
 from visenv.errors import ConfigurationError, DataError
 from visenv.retrieval.sealed_vectors import SealedVectors, StoreSeal, write_seal
 from visenv.retrieval.vectors import Vectors
-from visenv.testing.documents import TextDocument, WordEmbedder
 
 
 class Fixed:

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.text_documents import WordEmbedder
 from visenv.errors import ConfigurationError, DataError
 from visenv.retrieval.vector_store import FOLDER, VectorItem, VectorStore
 from visenv.retrieval.vectors import Vectors, checked
-from visenv.testing.documents import WordEmbedder
 
 pytestmark = pytest.mark.component("chromadb")
 
@@ -151,7 +151,7 @@ def test_damaged_store_is_named(tmp_path: Path) -> None:
 def test_lock_is_free_again_after_the_writer_was_killed(tmp_path: Path) -> None:
     code = (
         "import os, sys\nfrom visenv.retrieval.vector_store import VectorStore\n"
-        "from visenv.testing.documents import WordEmbedder\n"
+        "from tests.text_documents import WordEmbedder\n"
         "store = VectorStore(sys.argv[1], WordEmbedder(dimension=4))\n"
         "print(os.getpid(), flush=True)\nos.kill(os.getpid(), 9)"
     )

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.waiting import LIMIT
-from visenv.rollout.priority_semaphore import PrioritySemaphore
+from visenv.rollout.in_flight import PrioritySemaphore
 
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=12), st.integers(1, 4))

@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.component("ray"), pytest.mark.timeout(1200), pytest.ma
 OWNER = """
 import json, os, sys, warnings
 warnings.simplefilter("ignore")  # Ray warns about its next versions
-from visenv.rollout.ray_cluster import connect
+from visenv.rollout.ray_executor import connect
 connect()
 import ray
 @ray.remote(num_cpus=0)
@@ -160,7 +160,7 @@ def test_folder_to_which_a_process_still_writes_is_removed(
 ) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Ray warns about its next versions
-        from visenv.rollout import ray_cluster
+        from visenv.rollout import ray_executor
     folder, remove = tmp_path / "cluster", shutil.rmtree
     (folder / "logs").mkdir(parents=True)
     writes = iter(range(3))
@@ -172,7 +172,7 @@ def test_folder_to_which_a_process_still_writes_is_removed(
             (path / "raylet.log").touch()
 
     monkeypatch.setattr(shutil, "rmtree", interrupted)
-    ray_cluster._remove(folder)
+    ray_executor._remove(folder)
     assert not folder.exists()
 
 
@@ -183,7 +183,7 @@ def test_cluster_of_an_address_that_demands_no_token_is_reported(
         warnings.simplefilter("ignore")  # Ray warns about its next versions
         import ray
 
-        from visenv.rollout import ray_cluster
+        from visenv.rollout import ray_executor
     given: list[dict[str, Any]] = []
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
     monkeypatch.setattr(ray, "init", lambda **options: given.append(options))
@@ -191,7 +191,7 @@ def test_cluster_of_an_address_that_demands_no_token_is_reported(
     caplog.set_level(logging.WARNING)
     for mode, count in (("token", 0), ("disabled", 1), ("", 2)):
         monkeypatch.setenv("RAY_AUTH_MODE", mode)
-        ray_cluster.connect()
+        ray_executor.connect()
         assert len(caplog.records) == count
     assert all("address" not in options for options in given)
     assert "RAY_AUTH_TOKEN" in caplog.text

@@ -10,7 +10,7 @@ import pytest
 
 from tests.programs import run_python
 from tests.waiting import LIMIT, wait_until
-from visenv.rollout.step_threads import StepThreads
+from visenv.rollout.executor import StepThreads
 
 
 def test_calls_run_at_the_same_time_up_to_the_limit() -> None:

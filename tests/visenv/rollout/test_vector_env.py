@@ -22,7 +22,7 @@ from visenv.env import EpisodeLimits
 from visenv.errors import ConfigurationError, EpisodeOverError, VisenvError
 from visenv.registration import register
 from visenv.rollout import EnvResult, EpisodePool, ResetRequest
-from visenv.rollout.vector_result import nothing_new
+from visenv.rollout.vector_requests import nothing_new
 from visenv.testing import toy
 from visenv.testing.faulty_tool import OPENED, REACHED
 from visenv.testing.toy import SumTruth

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from visenv.retrieval.vectors import Vectors
-from visenv.search.nearest import NearestVectors
+from visenv.search.meaning import NearestVectors
 
 pytestmark = pytest.mark.component("torch")
 

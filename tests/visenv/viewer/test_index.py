@@ -12,10 +12,9 @@ import numpy as np
 import pytest
 
 from visenv.types import Episode, Failure, Malformed, Segment, ToolCalled, TurnSpan
-from visenv.viewer.episode import episode_record
+from visenv.viewer.episode import MOST_POINTS, episode_record, turn_tokens
 from visenv.viewer.facts import run_facts
 from visenv.viewer.index import EpisodeIndex, cell, index_row, outcome, searched_text
-from visenv.viewer.tokens import MOST_POINTS, turn_tokens
 
 MakeEpisode = Callable[..., Episode]
 

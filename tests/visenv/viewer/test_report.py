@@ -23,10 +23,9 @@ from visenv.errors import RunError
 from visenv.records import UnknownRecord
 from visenv.types import Episode, Image, Message, QuestionTruth, ToolCalled, Turn
 from visenv.viewer import write_report
-from visenv.viewer.bounded import DEEPEST, LONGEST_TEXT
 from visenv.viewer.episode import marks
 from visenv.viewer.index import EpisodeIndex
-from visenv.viewer.store import EPISODES_IN_PART
+from visenv.viewer.store import DEEPEST, EPISODES_IN_PART, LONGEST_TEXT
 
 MakeEpisode = Callable[..., Episode]
 

@@ -48,11 +48,6 @@ class PdfTarget(DecoderTarget):
         """Return the number of ``pages``."""
         return {"pages": len(self._documents.get(request, arrays))}, {}
 
-    def size(self, request: Any, arrays: Arrays) -> Reply:
-        """Return ``size``, width and height of a page in points."""
-        document = self._documents.get(request, arrays)
-        return {"size": self._size(document, request["page"])}, {}
-
     def text(self, request: Any, arrays: Arrays) -> Reply:
         """Return the array ``text`` in UTF-8: the text layer of a page, as far as it is shown.
 

@@ -107,11 +107,7 @@ class ConstraintWorld:
         )
 
     def _made(self, rng: np.random.Generator, name: str, keeps: bool) -> ConstrainedText:
-        """Return a text that satisfies or violates its constraint, in the dialect of this world.
-
-        Raises:
-            DataError: If no text was found on which the dialect agrees.
-        """
+        """Return a text that satisfies or violates its constraint, in the dialect of this world."""
         for _ in range(_MOST_TRIES):
             made = self._makers[name](rng, keeps)
             if self.dialect == "strict":

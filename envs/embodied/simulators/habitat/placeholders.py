@@ -53,11 +53,7 @@ _REASON = "this interpreter has no habitat-sim. Install it from its conda channe
 
 
 def _make(module: str, name: str) -> Any:
-    """Return the placeholder of a name.
-
-    Raises:
-        AttributeError: If Python itself looks for the name.
-    """
+    """Return the placeholder of a name."""
     if name.startswith("__"):
         raise AttributeError(name)
     return _PlaceholderType(name, (), {"__module__": module})

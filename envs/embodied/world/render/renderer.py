@@ -252,11 +252,7 @@ class HouseRenderer:
 
 
 def _open(house: FurnishedHouse) -> _Opened:
-    """Return the scene of a house.
-
-    Raises:
-        ConfigurationError: If MuJoCo or OpenGL is not installed.
-    """
+    """Return the scene of a house."""
     try:
         scene = HouseScene(house)
         import mujoco

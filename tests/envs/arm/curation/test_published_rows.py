@@ -14,13 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import visenv  # noqa: F401 - registers the environments
+from tests.text_documents import TextDocument
 from visenv.cli import main
 from visenv.curation.lines import JsonLines
 from visenv.documents.export import write_pages
 from visenv.documents.library import FolderLibrary
 from visenv.envs.arm.curation.rows import opened, question_of
 from visenv.errors import DataError
-from visenv.testing.documents import TextDocument
 
 WRITER = ["--policy", "visenv.envs.arm.curation:ScriptedGenerator"]
 PERCEPTION, DOCUMENT = "fine_grained_perception.jsonl", "multimodal_long_document.jsonl"

@@ -11,13 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typing_extensions import override
 
-from visenv.documents.document import Document
-from visenv.documents.names import unknown_document
+from tests.text_documents import TextDocument, page_color
+from visenv.documents.document import Document, unknown_document
 from visenv.documents.stitch import stitch
 from visenv.envs.arm.ground_truth import DocumentTruth
 from visenv.envs.arm.tools.pages import PageByIndex, PageByQuery
 from visenv.errors import ConfigurationError, DataError, ToolError
-from visenv.testing.documents import TextDocument, page_color
 from visenv.tools.base import Store, Tool, ToolResult
 from visenv.types import Image, Sample
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
+from benchmarks.house_checker import Replay
 from tests.envs.embodied.houses import kitchen
-from visenv.envs.embodied.world.checker import Replay
 from visenv.envs.embodied.world.goals import (
     Clause,
     Fact,

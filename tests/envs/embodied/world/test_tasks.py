@@ -8,8 +8,8 @@ from itertools import pairwise
 
 import pytest
 
+from benchmarks.house_checker import reaches
 from visenv.envs.embodied.dialects import DIALECTS
-from visenv.envs.embodied.world.checker import reaches
 from visenv.envs.embodied.world.goals import is_reached
 from visenv.envs.embodied.world.items import ITEMS, word_of
 from visenv.envs.embodied.world.state import HouseState

@@ -6,17 +6,20 @@ from typing import Any
 
 import pytest
 
-from visenv.algos.costs import (
+from benchmarks.training_costs import (
     QWEN2_5_VL,
     ModelSize,
     StepWork,
     activation_bytes,
     exchanged_bytes,
+    head_flops,
+    image_flops,
+    language_flops,
     read_flops,
     state_bytes,
     update_flops,
+    vision_flops,
 )
-from visenv.algos.costs.work import head_flops, image_flops, language_flops, vision_flops
 
 # A layer has 8 · (2·8 + 2·4 + 3·16) = 576 matrix weights; a vision layer 4·4² + 3·4·8 = 160.
 SMALL = ModelSize("small", 8, 2, 4, 16, 32, True, 8, vision=4, vision_layers=2, vision_full=1)

@@ -1,10 +1,29 @@
-"""Computes the group size by simulation and by the bound."""
+"""Plans the number of responses to sample for a prompt (Argos, section 3.3 and appendix E).
+
+A group of n responses is drawn from the policy, and the response with the largest estimated reward
+is reinforced. Each of m reward components is the true component plus noise. The paper gives a lower
+bound of the probability that this response is delta-Pareto-optimal, which means that no response of
+the policy is better by delta or more in every component.
+
+    H(n) = (1 - (1 - beta)^n) * max(0, 1 - (n - 1) exp(-C m))
+    C = delta^2 w_min^2 / (4 sigma^2 w_max^2)
+
+**The bound is not proved.** The proof shows that the selected response is not dominated *within the
+group*, and uses this as Pareto-optimality among *all* responses. A counterexample has three
+responses whose rewards are 0, -0.99 delta and -delta in every component, drawn with the
+probabilities 0, 0.3 and 0.7. The first response dominates the last one, but is never in a group.
+For n = 2 and C m = 3, the bound is 0.4846 and the true probability is 0.3041. `plan_group_size`
+therefore also simulates the selection.
+
+`visenv.algos.pareto_bound` contains the formulas. This module simulates the selection, and
+estimates beta and sigma from episodes.
+"""
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -12,8 +31,27 @@ from numpy.typing import ArrayLike, NDArray
 
 from visenv.errors import ConfigurationError
 
-from .bounds import best_group_size, exploitation_rate, pareto_bound
-from .ranges import check, table_of
+from .pareto_bound import (
+    approximate_group_size,
+    best_group_size,
+    check,
+    exploitation_rate,
+    gated_bound,
+    pareto_bound,
+)
+
+__all__ = [
+    "GroupSizePlan",
+    "approximate_group_size",
+    "best_group_size",
+    "estimate_beta",
+    "estimate_sigma",
+    "exploitation_rate",
+    "gated_bound",
+    "pareto_bound",
+    "pareto_optimal",
+    "plan_group_size",
+]
 
 _DEVIATIONS = 4
 """The error of a simulated share, in standard deviations."""
@@ -73,7 +111,7 @@ def plan_group_size(
     Raises:
         ConfigurationError: If an argument is out of its range.
     """
-    table = table_of(rewards)
+    table = _table_of(rewards)
     chances = _chances(probabilities, len(table))
     check(sizes=sizes, trials=trials)
     if not len(sizes):
@@ -127,10 +165,69 @@ def pareto_optimal(rewards: ArrayLike, delta: float) -> NDArray[np.bool_]:
     Raises:
         ConfigurationError: If an argument is out of its range.
     """
-    table = table_of(rewards)
+    table = _table_of(rewards)
     check(delta=delta)
     dominates = (table[:, None, :] >= table[None, :, :] + delta).all(axis=-1)
     return np.asarray(~dominates.any(axis=0), np.bool_)
+
+
+def estimate_beta(groups: Sequence[Sequence[Mapping[str, float | None]]], delta: float) -> float:
+    """Return the share of responses that no other response of their group dominates.
+
+    The estimate is too high, because a response that dominates another one may be missing from its
+    group. The error is larger for smaller groups; for groups of one the estimate is 1. Use large
+    groups, and treat the estimate as an upper bound.
+
+    Args:
+        groups: The terms of the episodes of each group (`Episode.terms`). A term that does not
+            apply counts as 0.
+        delta: The margin of Pareto domination.
+
+    Raises:
+        ConfigurationError: If there is no episode, or a number is out of its range.
+    """
+    check(delta=delta)
+    shares: list[bool] = []
+    for group in groups:
+        names = sorted({name for terms in group for name in terms})
+        if names:
+            table = [[terms.get(name) or 0.0 for name in names] for terms in group]
+            shares += pareto_optimal(table, delta).tolist()
+    if not shares:
+        raise ConfigurationError("An estimate of beta needs at least one episode with terms.")
+    return sum(shares) / len(shares)
+
+
+def estimate_sigma(first: Sequence[float], second: Sequence[float]) -> float:
+    """Return the standard deviation of the noise of a term, from two scorings of the same episodes.
+
+    The difference of two independent scorings has the variance 2 sigma^2.
+
+    Raises:
+        ConfigurationError: If the scorings differ in length or are empty, or a score is not finite.
+    """
+    if len(first) != len(second) or not len(first):
+        raise ConfigurationError(
+            f"Expected two scorings of the same episodes, got {len(first)} and {len(second)}."
+        )
+    check(rewards=first)
+    check(rewards=second)
+    differences = np.asarray(first, np.float64) - np.asarray(second, np.float64)
+    return float(np.sqrt((differences**2).mean() / 2))
+
+
+def _table_of(rewards: ArrayLike) -> NDArray[np.float64]:
+    """Return rewards as ``[responses, components]``."""
+    try:
+        table = np.asarray(rewards, np.float64)
+    except (TypeError, ValueError) as error:
+        raise ConfigurationError(f"rewards must be a table of numbers: {error}.") from error
+    if table.ndim != 2 or not table.size:
+        raise ConfigurationError(
+            f"rewards must be [responses, components], got the shape {list(table.shape)}."
+        )
+    check(rewards=table)
+    return table
 
 
 def _chances(probabilities: Sequence[float] | None, responses: int) -> NDArray[np.float64]:

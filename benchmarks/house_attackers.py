@@ -13,10 +13,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from .ground_truth import HouseTruth
-from .simulation import HouseSimulation
-from .world.goals import Clause, Fact, Goal, with_target
-from .world.tasks import next_action
+from visenv.envs.embodied.ground_truth import HouseTruth
+from visenv.envs.embodied.simulation import HouseSimulation
+from visenv.envs.embodied.world.goals import Clause, Fact, Goal, with_target
+from visenv.envs.embodied.world.tasks import next_action
 
 LIMIT, INVALID = 30, 10
 """The limits of actions and of invalid actions."""

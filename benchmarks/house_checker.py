@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from itertools import product
 
-from ..dialects.habitat import fixture_words
-from ..dialects.skills import OBJECTS, RECEPTACLES
-from .goals import Clause, Fact, Goal
-from .house import FurnishedHouse
+from visenv.envs.embodied.dialects.habitat import fixture_words
+from visenv.envs.embodied.dialects.skills import OBJECTS, RECEPTACLES
+from visenv.envs.embodied.world.goals import Clause, Fact, Goal
+from visenv.envs.embodied.world.house import FurnishedHouse
 
 
 class Replay:

@@ -3,13 +3,55 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
 
 import numpy as np
 
 from visenv.errors import ConfigurationError
 
-from .ranges import check
+Range = tuple[Callable[[Any], object], str]
+"""A test of a finite number, and the numbers that pass it, for messages."""
+
+_POSITIVE: Final[Range] = (lambda value: value > 0, "finite numbers above 0")
+_SHARE: Final[Range] = (lambda value: 0 <= value <= 1, "finite numbers of at least 0 and at most 1")
+_COUNT: Final[Range] = (
+    lambda value: isinstance(value, (int, np.integer)) and value >= 1,
+    "whole numbers of at least 1",
+)
+
+RANGES: Final[dict[str, Range]] = {
+    **dict.fromkeys(("cm", "margin_ratio", "delta", "sigma", "weights"), _POSITIVE),
+    **dict.fromkeys(("beta", "probabilities"), _SHARE),
+    **dict.fromkeys(("n", "components", "sizes", "trials"), _COUNT),
+    "rewards": (lambda _: True, "finite numbers"),
+}
+"""The allowed values of the arguments of this module and of `visenv.algos.group_size`."""
+
+
+def check(**arguments: Any) -> None:
+    """Check that each argument, or each of its numbers, is in its range (`RANGES`).
+
+    Raises:
+        ConfigurationError: If an argument is out of its range, NaN, infinite or not a number. The
+            message names the argument.
+    """
+    for name, value in arguments.items():
+        is_allowed, allowed = RANGES[name]
+        if not all(_is_finite(number) and is_allowed(number) for number in _numbers(value)):
+            raise ConfigurationError(f"{name} must be {allowed}, got {value!r:.200}.")
+
+
+def _numbers(value: Any) -> Iterable[Any]:
+    if isinstance(value, np.ndarray):
+        return list(value.ravel())
+    return value if isinstance(value, (list, tuple, range)) else (value,)
+
+
+def _is_finite(value: Any) -> bool:
+    if isinstance(value, (bool, np.bool_)):
+        return False
+    return isinstance(value, (int, float, np.integer, np.floating)) and math.isfinite(value)
 
 
 def exploitation_rate(
