@@ -158,7 +158,7 @@ def _train(words: Sequence[str]) -> None:
         ConfigurationError: If a package for training is not installed.
     """
     try:
-        train = load("recipe", "train")
+        train = load("command", "train")
     except ConfigurationError as error:
         if not {"-h", "--help"} & set(words):
             raise
