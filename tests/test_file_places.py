@@ -44,7 +44,7 @@ WRITERS = {
     "visenv/simulators/install.py": "the virtual environment that the person installs",
     "visenv/sandbox/guest/cell.py": OWN_FOLDER,
     "visenv/sandbox/guest/root.py": OWN_FOLDER,
-    "envs/arft/datasets/multi_hop.py": PERSON,
+    "visenv/search/corpus.py": PERSON,
     "envs/embodied/simulators/habitat/problem.py": OWN_FOLDER,
     "envs/embodied/simulators/habitat/replica_task.py": OWN_FOLDER,
     "envs/libero/simulator/packages.py": OWN_FOLDER,

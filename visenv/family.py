@@ -51,6 +51,8 @@ class Family:
         recipes: Recipes of `visenv train`, each as ``"package:file.toml"``.
         scorers: Backends of judges and other models: subclasses of `ScorerBackend`.
         baselines: Texts of the baseline policies.
+        simulators: Parts of simulators that `visenv doctor` looks for: objects of the class
+            `SimulatorParts`.
         wrappers: Wrappers that the spec of a saved episode may contain, by their class names.
     """
 
@@ -62,6 +64,7 @@ class Family:
     recipes: Names = field(default_factory=dict)
     scorers: Names = field(default_factory=dict)
     baselines: Names = field(default_factory=dict)
+    simulators: Names = field(default_factory=dict)
     wrappers: Names = field(default_factory=dict)
 
     def __post_init__(self) -> None:

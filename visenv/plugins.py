@@ -51,6 +51,7 @@ SECTIONS = {
     "recipe": "recipes",
     "scorer": "scorers",
     "baseline prompts": "baselines",
+    "simulator": "simulators",
     "wrapper": "wrappers",
 }
 """The section of a manifest of each kind of plugin."""

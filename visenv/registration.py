@@ -163,6 +163,7 @@ TABLES = {
     "recipe": RECIPES,
     "curation step": CURATION,
     "scorer": SCORERS,
+    "simulator": _merged("simulators"),
     "wrapper": WRAPPERS,
     "suite": SUITES,
 }

@@ -33,7 +33,6 @@ FAMILY = Family(
     },
     curation={
         "distort": "visenv.envs.arft.coding.curation.distort:Distort",
-        "passages": "visenv.envs.arft.datasets.multi_hop:write_passages",
     },
     recipes={
         "visual_arft_coding": "visenv.recipes:visual_arft_coding.toml",

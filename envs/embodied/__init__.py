@@ -43,6 +43,10 @@ FAMILY = Family(
         "embodied": "visenv.recipes:embodied.toml",
         "embodied_tiny": "visenv.recipes:embodied_tiny.toml",
     },
+    simulators={
+        "habitat-lab": "visenv.envs.embodied.simulators.survey:HABITAT",
+        "ai2thor": "visenv.envs.embodied.simulators.survey:THOR",
+    },
     baselines={
         "embodied": "visenv.envs.embodied.baselines:PROMPTS",
     },

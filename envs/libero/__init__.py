@@ -25,6 +25,9 @@ FAMILY = Family(
         "libero": "visenv.recipes:libero.toml",
         "libero_tiny": "visenv.recipes:libero_tiny.toml",
     },
+    simulators={
+        "libero": "visenv.envs.libero.survey:LIBERO",
+    },
     wrappers={
         "NativeActions": "visenv.envs.libero.native:NativeActions",
     },

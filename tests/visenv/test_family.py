@@ -1,4 +1,4 @@
-"""Tests the manifests of families: they import nothing, and their names are those of the registry."""
+"""Tests the manifests of families: they import nothing, and the registry has their names."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ COMMANDS = {
     ),
     "simulators": Command(
         "visenv.cli.simulators:SimulatorsCommand",
-        "install LIBERO, habitat-lab and ai2thor",
+        "install the simulators, or list them",
     ),
     "view": Command(
         "visenv.cli.view:ViewCommand", "write the report of a run, or compare two runs"
