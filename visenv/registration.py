@@ -41,6 +41,7 @@ CORE = Family(
         "trajectories": "visenv.curation.trajectories:Trajectories",
         "filter": "visenv.curation.filter:Filter",
         "export": "visenv.curation.export:Export",
+        "difficulty": "visenv.curation.difficulty:Difficulty",
     },
     recipes={
         "any_environment": "visenv.recipes:any_environment.toml",

@@ -59,7 +59,6 @@ FAMILY = Family(
         "arrange": "visenv.envs.arm.curation:MakePairs",
         "armbench": "visenv.envs.arm.curation:ArmBenchItems",
         "constraints": "visenv.envs.arm.curation:ConstraintItems",
-        "writer": "visenv.envs.arm.curation:Writer",
     },
     suites={
         "armbench": "visenv.envs.arm.suites:ARMBENCH",

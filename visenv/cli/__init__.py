@@ -66,9 +66,7 @@ COMMANDS = {
     "rescore": Command(
         "visenv.cli.rescore:RescoreCommand", "compute the rewards of saved episodes again"
     ),
-    "data": Command(
-        "visenv.cli.data:DataCommand", "make training and benchmark data, step by step"
-    ),
+    "data": Command("visenv.cli.data:parse_step", "make training and benchmark data, step by step"),
     "index": Command(
         "visenv.cli.index:IndexCommand", "embed a folder of documents, for semantic search"
     ),
@@ -196,6 +194,8 @@ def _command(name: str, words: Sequence[str]) -> Any:
     check_options(words, name)
     module, _, attribute = COMMANDS[name].place.partition(":")
     made = getattr(importlib.import_module(module), attribute)
+    if not inspect.isclass(made):  # the options depend on the first word
+        return made(words)
     return tyro.cli(
         made,
         prog=f"visenv {name}",
