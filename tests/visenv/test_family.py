@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import ast
 import importlib
+import os
+import re
+import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -111,3 +114,67 @@ def test_names_of_environments_are_their_entry_points() -> None:
 def test_ids_are_registered_with_their_makers() -> None:
     for env_id, entry in registration.ENVIRONMENTS.items():
         assert registration.env_spec(env_id).entry_point == entry.entry_point
+
+
+CORE_FILES = ("visenv/registration.py", "visenv/cli", "visenv/simulators/survey.py")
+FAMILY_NAMES = re.compile(
+    r"\b(arm|arft|mags|argos|zoom_vqa|libero|house|armbench)\b", re.IGNORECASE
+)
+
+
+def test_core_names_no_family_outside_the_list_of_manifests() -> None:
+    tiny = [*ROOT.glob("policies/transformers/tiny*.py")]
+    files = [file for place in CORE_FILES for file in ROOT.joinpath(place).rglob("*.py")]
+    files = [*files, *(ROOT / place for place in CORE_FILES if place.endswith(".py")), *tiny]
+    found = [
+        line.strip().strip('",')
+        for file in files
+        for line in file.read_text().splitlines()
+        if FAMILY_NAMES.search(line)
+    ]
+    assert len(files) > 20
+    assert {*found} == {path for path in MANIFESTS if FAMILY_NAMES.search(path)}
+
+
+WITHOUT = """
+import gymnasium as gym
+from visenv.cli import main
+from visenv.registration import ENVIRONMENTS, load
+from visenv.rollout import Collector, EpisodeSpec
+
+assert not [env_id for env_id in gym.registry if "Mags" in env_id or "Arm" in env_id]
+make = lambda: gym.make("visenv/ZoomVQA-v0", preset="tiny")
+episodes = Collector(make, load("policy", "oracle")()).episodes([EpisodeSpec(0)])
+print(len(ENVIRONMENTS), episodes[0].reward)
+assert main(["list"]) == 0
+main(["data", "--help"])
+"""
+
+
+def test_package_works_without_two_families(tmp_path: Path) -> None:
+    for part in ("visenv", "envs", "policies", "algos", "recipes"):
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / part, tmp_path / part, symlinks=True, ignore=ignored)
+    registry = tmp_path / "visenv/registration.py"
+    text = registry.read_text()
+    for family in ("arm", "mags"):
+        shutil.rmtree(tmp_path / "envs" / family)
+        line = f'    "visenv.envs.{family}:FAMILY",\n'
+        assert line in text
+        text = text.replace(line, "")
+    registry.write_text(text)
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    first, *said = done.stdout.splitlines()
+    assert first == f"{len(registration.ENVIRONMENTS) - 7} 2.1"
+    assert not [line for line in said if "Arm" in line or "mags" in line]
+    steps = [line.split()[0] for line in said if line.startswith("  ")]
+    assert {"trajectories", "distort", "argos-mix"} < {*steps}
+    assert "dedupe" not in steps

@@ -77,7 +77,7 @@ def parse_step(words: Sequence[str]) -> DataCommand:
     listed = [_option(cls, name) for cls in groups for name in _names(cls)]
     listed += [_option(step, name) for name in _names(step) if name not in hidden]
     changed = {name: value for cls in groups for name, value in cls.defaults(step).items()}
-    parsed = tyro.cli(
+    parsed: Any = tyro.cli(
         make_dataclass(
             "Options",
             [
