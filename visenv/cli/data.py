@@ -50,6 +50,11 @@ class DataCommand:
             for group in self.groups:
                 group.fill(found, stack)
             wanted = (FILLED - {*self.step.hidden}).intersection(_names(self.step))
+            if missing := sorted(wanted - {*found}):
+                raise ConfigurationError(
+                    f"The step {self.step.__name__} has the field {missing[0]!r}, which `visenv "
+                    "data` cannot fill, because the step has no input or model for it."
+                )
             step = self.step(**{name: found[name]() for name in wanted}, **self.options)
             stack.callback(step.close)
             lines = step.rows()
@@ -76,6 +81,12 @@ def parse_step(words: Sequence[str]) -> DataCommand:
     hidden = {*FILLED, *step.hidden}
     listed = [_option(cls, name) for cls in groups for name in _names(cls)]
     listed += [_option(step, name) for name in _names(step) if name not in hidden]
+    for number, (name, *_) in enumerate(listed):
+        if name in [other for other, *_ in listed[:number]]:
+            raise ConfigurationError(
+                f"The step {step.__name__} has the field {name!r}, which is an option that `visenv "
+                "data` adds to the step; rename the field."
+            )
     changed = {name: value for cls in groups for name, value in cls.defaults(step).items()}
     parsed: Any = tyro.cli(
         make_dataclass(

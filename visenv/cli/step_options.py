@@ -281,10 +281,10 @@ def groups_of(step: type[CurationStep]) -> list[type[Group]]:
         groups.append(SourceOptions)
     elif step.rows is CurationStep.rows:
         groups.append(InputOptions)
-    if names & {"policy", "writer"}:
-        groups.append(PolicyOptions)
     if names & {"sampling", "writer"}:
         groups.append(SamplingOptions)
+    if names & {"policy", "writer"}:
+        groups.append(PolicyOptions)
     if "writer" in names:
         groups.append(WriterOptions)
     if "scorer" in names:

@@ -260,6 +260,68 @@ def test_options_of_every_step_have_a_help(capsys: pytest.CaptureFixture[str]) -
             assert re.search(rf"{option} \S+ [A-Z][a-z]+ ", said), (name, option)
 
 
+OWN_STEPS = """
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from visenv.curation.journal import dropped, kept
+from visenv.curation.step import CurationStep
+
+@dataclass
+class Short(CurationStep):
+    name = "short"
+    most: int = 3
+    async def decide(self, row):
+        return kept(row) if len(row["question"]) <= self.most else dropped("long")
+
+@dataclass
+class Plain:
+    most: int = 3
+
+class NoDataclass(CurationStep):
+    name = "none"
+
+@dataclass
+class Twice(Short):
+    rows_of: Any = None
+    concurrency: int = 3
+    scorer: Any = None
+
+@dataclass
+class Unfilled(Short):
+    policy: Any = None
+    make_env: Any = None
+    images: Path = Path()
+"""
+
+WRONG_STEPS = {
+    ("Plain",): "'own_steps:Plain' must be a dataclass that extends CurationStep",
+    ("NoDataclass",): "'own_steps:NoDataclass' must be a dataclass that extends CurationStep",
+    ("Twice",): "The step Twice has the field 'concurrency', which is an option that",
+    ("Unfilled", "ZoomVQA-v0", "--policy", "oracle", "--out", "o.jsonl"): (
+        "The step Unfilled has the field 'images', which `visenv data` cannot fill"
+    ),
+}
+
+
+def test_own_step_runs_by_its_module(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "own_steps.py").write_text(OWN_STEPS)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    rows = [{"id": "a", "question": "Why"}, {"id": "b", "question": "Where"}]
+    (tmp_path / "q.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    assert main(["data", "own_steps:Short", "q.jsonl", "--out", "short.jsonl"]) == 0
+    assert [line.row["id"] for line in JsonLines(tmp_path / "short.jsonl")] == ["a"]
+    assert main(["data", "own_steps:Short", "q.jsonl", "--most", "5", "--out", "all.jsonl"]) == 0
+    assert len(list(JsonLines(tmp_path / "all.jsonl"))) == 2
+    capsys.readouterr()
+    for (name, *words), problem in WRONG_STEPS.items():
+        assert main(["data", f"own_steps:{name}", *words]) == 1
+        assert problem in capsys.readouterr().err
+
+
 def test_guide_names_every_step_with_options_that_there_are() -> None:
     guide = Path(__file__).parents[3].joinpath("docs", "data.md").read_text()
     guide = guide.replace("\\\n", " ").replace("$WRITER", " ".join(WRITER))
