@@ -1,7 +1,7 @@
 """Contains the environments: one folder per family, each with its own prompts, rewards and data.
 
 This folder is the package ``visenv.envs``. It imports the core, but not ``visenv.policies`` or
-``visenv.algos``; ``visenv.registration`` refers to its contents by strings.
+``visenv.algos``; ``visenv.registration`` reads the manifests of the families.
 """
 
 if __name__ != "visenv.envs":

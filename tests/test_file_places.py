@@ -44,7 +44,7 @@ WRITERS = {
     "visenv/simulators/install.py": "the virtual environment that the person installs",
     "visenv/sandbox/guest/cell.py": OWN_FOLDER,
     "visenv/sandbox/guest/root.py": OWN_FOLDER,
-    "envs/arft/datasets/multi_hop.py": PERSON,
+    "visenv/search/corpus.py": PERSON,
     "envs/embodied/simulators/habitat/problem.py": OWN_FOLDER,
     "envs/embodied/simulators/habitat/replica_task.py": OWN_FOLDER,
     "envs/libero/simulator/packages.py": OWN_FOLDER,
@@ -79,6 +79,7 @@ CONSTANT = "a name in the source"
 OWN_PROCESSES = "written by a process of the same run, which holds a key or inherited a pipe"
 
 RESOLVERS = {
+    "algos/experiment/files.py": "registered recipes, and names that `registration` has checked",
     "envs/embodied/world/render/apart.py": OWN_PROCESSES,
     "visenv/__init__.py": CONSTANT,
     "visenv/child_process/program.py": "a class that the source names; `SimulatorSpec.of` checks "
@@ -88,6 +89,7 @@ RESOLVERS = {
     "visenv/decoding/pictures.py": CONSTANT,
     "visenv/evaluation/controls.py": "the spec of an environment that exists already",
     "visenv/evaluation/saved_env.py": "episodes: tests/visenv/evaluation/test_received_episodes.py",
+    "visenv/family.py": "the module `make` of the package that asks",
     "visenv/plugins.py": "installed packages, and names that `registration` has checked",
     "visenv/private_names.py": CONSTANT,
     "visenv/provenance.py": "git, in the folder of visenv",

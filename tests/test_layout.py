@@ -80,8 +80,11 @@ for file in sorted(root.rglob("*.py")):
     is_backend = path.parts[:2] == ("scorers", "backends")
     if path.parts[0] not in {PARTS!r} and path.name != "__main__" and not is_backend:
         importlib.import_module(".".join(("visenv", *path.parts)).removesuffix(".__init__"))
-loaded = {HEAVY!r} + tuple("visenv." + part for part in {PARTS!r})
-print([name for name in loaded if name in sys.modules])
+from visenv.registration import MANIFESTS
+manifests = {{"visenv.envs", *(path.partition(":")[0] for path in MANIFESTS)}}
+parts = tuple("visenv." + part for part in {PARTS!r})
+loaded = [name for name in sys.modules if name in {HEAVY!r} or name.startswith(parts)]
+print([name for name in loaded if name not in manifests])
 """
 
 

@@ -1,12 +1,17 @@
 """Finds plugins: environments, policies, algorithms and data sets of other installed packages.
 
-A package names them as entry points in its ``pyproject.toml``::
+A package names its manifest (`visenv.family`), or single objects, as entry points in its
+``pyproject.toml``::
 
-    [project.entry-points."visenv.environments"]
-    "mine/Cards-v0" = "visenv_cards:make"
+    [project.entry-points."visenv.manifests"]
+    cards = "visenv_cards:FAMILY"
+
+    [project.entry-points."visenv.policies"]
+    card-counter = "visenv_cards.policy:CardCounter"
 
 Entry points are read when a name is not in the tables of `visenv.registration`, or when all names
-are listed; `import visenv` does not read them. A plugin is imported only when it is loaded.
+are listed; `import visenv` does not read them. Manifests are imported when entry points are read, a
+plugin only when it is loaded.
 """
 
 from __future__ import annotations
@@ -20,6 +25,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from visenv.errors import ConfigurationError
+from visenv.family import Family
 from visenv.garbage import heavy_imports
 
 GROUPS = {
@@ -33,6 +39,23 @@ GROUPS = {
 }
 """The entry-point group of each kind of plugin."""
 
+MANIFESTS = "visenv.manifests"
+"""The entry-point group of manifests."""
+
+SECTIONS = {
+    "environment": "environments",
+    "data set": "data",
+    "record type": "records",
+    "curation step": "curation",
+    "suite": "suites",
+    "recipe": "recipes",
+    "scorer": "scorers",
+    "baseline prompts": "baselines",
+    "simulator": "simulators",
+    "wrapper": "wrappers",
+}
+"""The section of a manifest of each kind of plugin."""
+
 _SHOWN = 300
 
 
@@ -40,8 +63,8 @@ class Plugin(NamedTuple):
     """Represents a name that an installed package adds.
 
     Attributes:
-        kind: A key of `GROUPS`.
-        name: The name of the entry point.
+        kind: A key of `GROUPS` or `SECTIONS`.
+        name: The name of the entry point, or the name in the manifest.
         path: The object with this name, as ``"module:attribute"``.
         package: The name of the distribution in pip.
     """
@@ -60,17 +83,49 @@ class Plugin(NamedTuple):
 @cache
 def installed(kind: str) -> tuple[Plugin, ...]:
     """Return all plugins of a kind that installed packages add, sorted by name."""
+    found = set()
+    if kind in GROUPS:
+        found = {Plugin(kind, *entry) for entry in _entry_points(GROUPS[kind])}
+    if kind in SECTIONS:
+        for package, family in _manifests():
+            if isinstance(family, Family):
+                names = family.names(SECTIONS[kind])
+                found |= {Plugin(kind, name, path, package) for name, path in names.items()}
+    return tuple(sorted(found))
+
+
+def broken_manifests() -> list[str]:
+    """Return an error message for each installed manifest that cannot be read."""
+    return [str(error) for _, error in _manifests() if isinstance(error, ConfigurationError)]
+
+
+def _manifests() -> Iterator[tuple[str, Family | ConfigurationError]]:
+    """Yield the packages that have a manifest, each with the manifest or with its problem."""
+    for _, path, package in _entry_points(MANIFESTS):
+        try:
+            yield package, read_manifest(path, f"The manifest {path!r} of the package {package!r}")
+        except ConfigurationError as error:
+            yield package, error
+
+
+def _entry_points(group: str) -> Iterator[tuple[str, str, str]]:
+    """Yield name, object and package of each entry point of a group."""
     from importlib.metadata import entry_points
 
-    if kind not in GROUPS:
-        return ()
-    found = entry_points(group=GROUPS[kind])
-    return tuple(
-        sorted(
-            Plugin(kind, each.name, each.value, each.dist.name if each.dist else "(unknown)")
-            for each in found
-        )
-    )
+    for entry in entry_points(group=group):
+        yield entry.name, entry.value, entry.dist.name if entry.dist else "(unknown)"
+
+
+def read_manifest(path: str, title: str) -> Family:
+    """Return the manifest at ``"module:attribute"``.
+
+    Raises:
+        ConfigurationError: If it cannot be imported, or is not a `Family`.
+    """
+    family = import_attribute(path, title)
+    if not isinstance(family, Family):
+        raise ConfigurationError(f"{title} must be a visenv.family.Family, got {family!r:.80}.")
+    return family
 
 
 def find(kind: str, name: str) -> Plugin | None:
@@ -89,7 +144,7 @@ def conflicts(kind: str, table: Mapping[str, object]) -> Iterator[str]:
     """Yield an error message for each name that two packages add, or that visenv itself uses.
 
     Args:
-        kind: A key of `GROUPS`.
+        kind: A key of `GROUPS` or `SECTIONS`.
         table: The names of visenv's own objects, with the object of each as ``"module:attribute"``.
     """
     for name in dict.fromkeys(each.name for each in installed(kind)):

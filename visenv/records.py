@@ -1,9 +1,9 @@
 """Converts events and ground truths to JSON: typed values with their registered names.
 
-A family lists its event types and ground-truth types in `visenv.registration.RECORD_TYPES`; another
-package lists its types in the entry-point group ``visenv.records``. If the package that defines a
-type is missing, a saved value is read as `UnknownEvent` or `UnknownRecord`, which is written
-unchanged.
+A family lists its event types and ground-truth types in its manifest (`visenv.family`); another
+package may also list its types in the entry-point group ``visenv.records``. If the package that
+defines a type is missing, a saved value is read as `UnknownEvent` or `UnknownRecord`, which is
+written unchanged.
 """
 
 from __future__ import annotations

@@ -1,19 +1,20 @@
-"""Lists every name in visenv as strings: environments, policies, algorithms, data sets.
+"""Reads the names of visenv as strings: environments, policies, algorithms, data sets.
 
-This module imports none of these objects; `load` imports an object when it is requested. No other
-module of the core refers to the families. Other packages add names by entry points
-(`visenv.plugins`).
+The names of a family are in its manifest (`visenv.family`), those of the core, `policies` and
+`algos` in this module. Other packages add names by entry points (`visenv.plugins`). None of the
+objects is imported; `load` imports an object when it is requested.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec
 
 from visenv import plugins
 from visenv.errors import ConfigurationError, UnknownNameError
+from visenv.family import Family
 from visenv.packages import missing_package
 from visenv.received import require_trust
 
@@ -21,64 +22,65 @@ NAMESPACE = "visenv"
 _VLLM = "visenv.policies.vllm:"  # needs PyTorch too, which its extra installs
 
 
-class EnvEntry(NamedTuple):
-    """Describes one environment: the function that makes it, and a description of one line."""
+CORE = Family(
+    data={
+        "rows": "visenv.data.user_rows:Rows",
+        "vstar": "visenv.data.vstar:VStarBench",
+        "hrbench": "visenv.data.hrbench:HRBench",
+    },
+    records={
+        "QuestionTruth": "visenv.types.ground_truth:QuestionTruth",
+        "SceneTruth": "visenv.worlds.scenes.truth:SceneTruth",
+        "HRBenchTruth": "visenv.data.hrbench:HRBenchTruth",
+        "Referred": "visenv.verifier.referred:Referred",
+        "Selected": "visenv.verifier.referred:Selected",
+        "SumTruth": "visenv.testing.toy:SumTruth",
+    },
+    curation={
+        "questions": "visenv.curation.questions:Questions",
+        "trajectories": "visenv.curation.trajectories:Trajectories",
+        "filter": "visenv.curation.filter:Filter",
+        "export": "visenv.curation.export:Export",
+        "difficulty": "visenv.curation.difficulty:Difficulty",
+    },
+    recipes={
+        "any_environment": "visenv.recipes:any_environment.toml",
+        "rows": "visenv.recipes:rows.toml",
+    },
+    scorers={
+        "openai": "visenv.scorers.backends.openai:OpenAIBackend",
+        "transformers": "visenv.scorers.backends.transformers:TransformersBackend",
+        "encoder": "visenv.scorers.backends.encoder:EncoderBackend",
+        "detector": "visenv.scorers.backends.detector:DetectorBackend",
+        "segmenter": "visenv.scorers.backends.segmenter:SegmenterBackend",
+        "rules": "visenv.scorers.backends.rules:RulesBackend",
+        "recorded": "visenv.scorers.backends.recorded:RecordedBackend",
+    },
+    wrappers={
+        "NoImage": "visenv.evaluation.controls:NoImage",
+        "NoTool": "visenv.evaluation.controls:NoTool",
+        "ShuffledResults": "visenv.evaluation.controls:ShuffledResults",
+        "RewardWrapper": "visenv.rewards.wrapper:RewardWrapper",
+        "ClipReward": "gymnasium.wrappers.transform_reward:ClipReward",
+        "TimeLimit": "gymnasium.wrappers.common:TimeLimit",
+        "OrderEnforcing": "gymnasium.wrappers.common:OrderEnforcing",
+        "PassiveEnvChecker": "gymnasium.wrappers.common:PassiveEnvChecker",
+    },
+)
+"""The manifest of the core: names that belong to no family."""
 
-    entry_point: str
-    summary: str
+MANIFESTS = (
+    "visenv.envs.zoom_vqa:FAMILY",
+    "visenv.envs.arm:FAMILY",
+    "visenv.envs.arft:FAMILY",
+    "visenv.envs.mags:FAMILY",
+    "visenv.envs.argos:FAMILY",
+    "visenv.envs.libero:FAMILY",
+    "visenv.envs.embodied:FAMILY",
+)
+"""The manifests of visenv's own families; another package names its manifest as an entry point."""
 
-
-ENVIRONMENTS: dict[str, EnvEntry] = {
-    "visenv/ZoomVQA-v0": EnvEntry(
-        "visenv.envs.zoom_vqa:make", "zoom into an image once, then answer (Groundlight)"
-    ),
-    "visenv/ArmZoom-v0": EnvEntry(
-        "visenv.envs.arm:make_zoom", "judge responses about an image, zooming in (ARM-Thinker)"
-    ),
-    "visenv/ArmDoc-v0": EnvEntry(
-        "visenv.envs.arm:make_doc", "judge responses about a document, page by page (ARM-Thinker)"
-    ),
-    "visenv/ArmIF-v0": EnvEntry(
-        "visenv.envs.arm:make_if", "judge whether a text satisfies a constraint (ARM-Thinker)"
-    ),
-    "visenv/ArmPreference-v0": EnvEntry(
-        "visenv.envs.arm:make_preference", "judge which response is preferred (ARM-Thinker)"
-    ),
-    "visenv/ArmVQA-v0": EnvEntry(
-        "visenv.envs.arm:make_vqa", "answer about an image, zooming in (ARM-Thinker)"
-    ),
-    "visenv/ArmDocVQA-v0": EnvEntry(
-        "visenv.envs.arm:make_doc_vqa", "answer about a document, page by page (ARM-Thinker)"
-    ),
-    "visenv/ArftCoding-v0": EnvEntry(
-        "visenv.envs.arft:make_coding", "repair an image by code, then answer (Visual-ARFT)"
-    ),
-    "visenv/ArftSearch-v0": EnvEntry(
-        "visenv.envs.arft:make_search", "search for facts that an image does not show (Visual-ARFT)"
-    ),
-    "visenv/MagsZoom-v0": EnvEntry(
-        "visenv.envs.mags:make", "name boxes, see them enlarged, then answer (Mags-RL)"
-    ),
-    "visenv/ArgosImage-v0": EnvEntry(
-        "visenv.envs.argos:make_image", "reason about an image with checked points (Argos)"
-    ),
-    "visenv/ArgosVideo-v0": EnvEntry(
-        "visenv.envs.argos:make_video", "reason about a video with points and spans (Argos)"
-    ),
-    "visenv/Libero-v0": EnvEntry(
-        "visenv.envs.libero:make", "move a robot arm by chunks of actions (LIBERO, Argos)"
-    ),
-    "visenv/House-v0": EnvEntry(
-        "visenv.envs.embodied:make_house", "plan and act in a procedural house (EmbodiedBench)"
-    ),
-    "visenv/EBAlfred-v0": EnvEntry(
-        "visenv.envs.embodied:make_eb_alfred",
-        "household tasks with the actions of ALFRED, in House",
-    ),
-    "visenv/EBHabitat-v0": EnvEntry(
-        "visenv.envs.embodied:make_eb_habitat", "rearrangement tasks as in EB-Habitat, in House"
-    ),
-}
+_FAMILIES = (CORE, *(plugins.read_manifest(path, f"The manifest {path!r}") for path in MANIFESTS))
 
 POLICIES: dict[str, str] = {
     "scripted": "visenv.policies.scripted:ScriptedPolicy",
@@ -108,191 +110,61 @@ ALGORITHMS: dict[str, str] = {
     "sft": "visenv.algos.sft:SFT",
 }
 
-DATA: dict[str, str] = {
-    "rows": "visenv.data.user_rows:Rows",
-    "textvqa": "visenv.envs.zoom_vqa.datasets.textvqa:TextVQA",
-    "vstar": "visenv.data.vstar:VStarBench",
-    "hrbench": "visenv.data.hrbench:HRBench",
-    "armbench": "visenv.envs.arm.datasets.armbench:ARMBench",
-    "vl_rewardbench": "visenv.envs.arm.datasets.vl_rewardbench:VLRewardBench",
-    "rewardbench2": "visenv.envs.arm.datasets.rewardbench2:RewardBench2",
-    "llava_critic": "visenv.envs.arm.datasets.llava_critic:LLaVACritic",
-    "deepeyes": "visenv.envs.arm.datasets.deepeyes:DeepEyes",
-    "visual_probe": "visenv.envs.arm.datasets.visual_probe:VisualProbe",
-    "mme_realworld": "visenv.envs.arm.datasets.mme_realworld:MMERealWorld",
-    "vlmeval": "visenv.envs.arm.datasets.vlmeval:VlmEval",
-    "mp_docvqa": "visenv.envs.arm.datasets.mp_docvqa:MPDocVQA",
-    "mat_coding": "visenv.envs.arft.datasets.mat_coding:MatCoding",
-    "mat_search": "visenv.envs.arft.datasets.mat_search:MatSearch",
-    "hotpotqa": "visenv.envs.arft.datasets.hotpotqa:HotpotQA",
-    "2wikimultihopqa": "visenv.envs.arft.datasets.wikimultihop:WikiMultihop",
-    "musique": "visenv.envs.arft.datasets.musique:MuSiQue",
-    "bamboogle": "visenv.envs.arft.datasets.bamboogle:Bamboogle",
-    "mm_ifeval": "visenv.envs.arm.datasets.mm_ifeval:MMIFEval",
-    "mmlongbench": "visenv.envs.arm.datasets.mmlongbench:MMLongBench",
-    "pdf": "visenv.envs.arm.datasets.pdf_questions:PdfQuestions",
-    "vsr": "visenv.envs.mags.datasets.vsr:VSR",
-    "tallyqa": "visenv.envs.mags.datasets.tallyqa:TallyQA",
-    "gqa": "visenv.envs.mags.datasets.gqa:GQA",
-    "mags": "visenv.envs.mags.datasets.curated:MagsRows",
-    "blink": "visenv.envs.argos.datasets.blink:Blink",
-    "mindcube": "visenv.envs.argos.datasets.mindcube:MindCube",
-    "cv_bench": "visenv.envs.argos.datasets.cv_bench:CVBench",
-    "counter_curate": "visenv.envs.argos.datasets.captions:CounterCurate",
-    "sugar_crepe": "visenv.envs.argos.datasets.captions:SugarCrepe",
-    "hallusion_bench": "visenv.envs.argos.datasets.hallusion_bench:HallusionBench",
-    "video_r1": "visenv.envs.argos.datasets.video_r1:VideoR1",
-    "pixmo_count": "visenv.envs.argos.datasets.pixmo_count:PixMoCount",
-    "eb_alfred": "visenv.envs.embodied.datasets.eb_alfred:EBAlfredTasks",
-    "eb_habitat": "visenv.envs.embodied.datasets.eb_habitat:EBHabitatTasks",
-}
-
-BASELINE_PROMPTS: dict[str, str] = {
-    "arft": "visenv.envs.arft.baselines:PROMPTS",
-    "mags": "visenv.envs.mags.baselines:PROMPTS",
-    "mags-one-shot": "visenv.envs.mags.baselines:ONE_SHOT",
-    "mags-grit": "visenv.envs.mags.baselines:GRIT",
-    "embodied": "visenv.envs.embodied.baselines:PROMPTS",
-}
-
 MODELS: dict[str, str] = {
     "tiny": "visenv.policies.transformers.tiny:tiny",
 }
+
+COMMANDS: dict[str, str] = {
+    "train": "visenv.algos.experiment.command:train",
+}
+"""Commands of `visenv` whose options are outside the core."""
 
 EXAMINATIONS: dict[str, str] = {
     "model": "visenv.policies.transformers.examination:examine",
 }
 """What `visenv doctor` examines beside the installation."""
 
-RECIPES: dict[str, str] = {
-    "train": "visenv.algos.experiment.command:train",
-}
-
-CURATION: dict[str, str] = {
-    "questions": "visenv.curation.questions:Questions",
-    "negatives": "visenv.envs.arm.curation:Negatives",
-    "dedupe": "visenv.envs.arm.curation:Dedupe",
-    "arrange": "visenv.envs.arm.curation:MakePairs",
-    "trajectories": "visenv.curation.trajectories:Trajectories",
-    "filter": "visenv.curation.filter:Filter",
-    "export": "visenv.curation.export:Export",
-    "armbench": "visenv.envs.arm.curation:ArmBenchItems",
-    "constraints": "visenv.envs.arm.curation:ConstraintItems",
-    "argos-draft": "visenv.envs.argos.curation:DraftAnswers",
-    "argos-entities": "visenv.envs.argos.curation:FindEntities",
-    "argos-point": "visenv.envs.argos.curation:PointToEntities",
-    "argos-overlay": "visenv.envs.argos.curation:DrawOverlay",
-    "argos-traces": "visenv.envs.argos.curation:Traces",
-    "argos-extract": "visenv.envs.argos.curation:ExtractReferences",
-    "argos-score": "visenv.envs.argos.curation:ScoreTraces",
-    "argos-reformat": "visenv.envs.argos.curation:Reformat",
-    "argos-verify": "visenv.envs.argos.curation:Verify",
-    "argos-mix": "visenv.envs.argos.curation:Mix",
-    "distort": "visenv.envs.arft.coding.curation.distort:Distort",
-    "zoom-score": "visenv.envs.mags.curation:RateZoom",
-    "clear": "visenv.envs.mags.curation:DropUnclear",
-    "stratify": "visenv.envs.mags.curation:Stratify",
-    "mags-train": "visenv.envs.mags.curation:MagsTrain",
-    "passages": "visenv.envs.arft.datasets.multi_hop:write_passages",  # not a step: writes a corpus
-    "writer": "visenv.envs.arm.curation:Writer",  # not a step: the writer of negatives and armbench
-}
-
-SUITES: dict[str, str] = {
-    "armbench": "visenv.envs.arm.suites:ARMBENCH",
-    "arm-visual-tools": "visenv.envs.arm.suites:VISUAL_TOOLS",
-    "arm-reasoning": "visenv.envs.arm.suites:REASONING",
-    "eb-alfred": "visenv.envs.embodied.suites:EB_ALFRED",
-    "eb-alfred-scenes": "visenv.envs.embodied.suites:EB_ALFRED_SCENES",
-    "eb-habitat": "visenv.envs.embodied.suites:EB_HABITAT",
-    "eb-habitat-scenes": "visenv.envs.embodied.suites:EB_HABITAT_SCENES",
-    "libero": "visenv.envs.libero.suites:LIBERO",
-}
-
-RECORD_TYPES: dict[str, str] = {
-    "QuestionTruth": "visenv.types.ground_truth:QuestionTruth",
-    "SceneTruth": "visenv.worlds.scenes.truth:SceneTruth",
-    "HRBenchTruth": "visenv.data.hrbench:HRBenchTruth",
-    "TextVQATruth": "visenv.envs.zoom_vqa.datasets.textvqa:TextVQATruth",
-    "DeepEyesTruth": "visenv.envs.arm.datasets.deepeyes:DeepEyesTruth",
-    "VlmEvalTruth": "visenv.envs.arm.datasets.vlmeval_score:VlmEvalTruth",
-    "JudgingTruth": "visenv.envs.arm.ground_truth:JudgingTruth",
-    "DocumentTruth": "visenv.envs.arm.ground_truth:DocumentTruth",
-    "AnswerJudged": "visenv.envs.arm.answers:AnswerJudged",
-    "InstructionTruth": "visenv.envs.arm.ground_truth:InstructionTruth",
-    "CodingTruth": "visenv.envs.arft.coding.ground_truth:CodingTruth",
-    "SearchTruth": "visenv.envs.arft.search.ground_truth:SearchTruth",
-    "MagsTruth": "visenv.envs.mags.ground_truth:MagsTruth",
-    "TextIgnored": "visenv.envs.mags.env:TextIgnored",
-    "Referred": "visenv.verifier.referred:Referred",
-    "Selected": "visenv.verifier.referred:Selected",
-    "MediaTruth": "visenv.envs.argos.ground_truth:MediaTruth",
-    "GroundedTruth": "visenv.envs.argos.ground_truth:GroundedTruth",
-    "LiberoTruth": "visenv.envs.libero.ground_truth:LiberoTruth",
-    "PublishedTruth": "visenv.envs.embodied.datasets.published:PublishedTruth",
-    "HouseTruth": "visenv.envs.embodied.ground_truth:HouseTruth",
-    "Goal": "visenv.envs.embodied.world.goals:Goal",
-    "Clause": "visenv.envs.embodied.world.goals:Clause",
-    "Fact": "visenv.envs.embodied.world.goals:Fact",
-    "SumTruth": "visenv.testing.toy:SumTruth",
-}
-"""Event types and ground-truth types, by the names under which they are saved.
-
-A program may add its own types; a package lists its types in the entry-point group
-``visenv.records``.
-"""
-
-SCORERS: dict[str, str] = {
-    "openai": "visenv.scorers.backends.openai:OpenAIBackend",
-    "transformers": "visenv.scorers.backends.transformers:TransformersBackend",
-    "encoder": "visenv.scorers.backends.encoder:EncoderBackend",
-    "detector": "visenv.scorers.backends.detector:DetectorBackend",
-    "segmenter": "visenv.scorers.backends.segmenter:SegmenterBackend",
-    "magnifier": "visenv.envs.mags.magnifier.backend:MagnifierBackend",
-    "rules": "visenv.scorers.backends.rules:RulesBackend",
-    "recorded": "visenv.scorers.backends.recorded:RecordedBackend",
-}
-
-FAMILIES: dict[str, str] = {
+MODEL_FAMILIES: dict[str, str] = {
     "qwen2_5_vl": "visenv.policies.tokens.qwen_vl:qwen_vl",
     "qwen3_vl": "visenv.policies.tokens.qwen_vl:qwen_vl",
 }
-"""Families of models, by the type of the model in the configuration of a checkpoint.
-
-A package lists its families in the entry-point group ``visenv.families``.
-"""
-
-WRAPPERS: dict[str, str] = {
-    "NoImage": "visenv.evaluation.controls:NoImage",
-    "NoTool": "visenv.evaluation.controls:NoTool",
-    "ShuffledResults": "visenv.evaluation.controls:ShuffledResults",
-    "NativeActions": "visenv.envs.libero.native:NativeActions",
-    "RewardWrapper": "visenv.rewards.wrapper:RewardWrapper",
-    "ClipReward": "gymnasium.wrappers.transform_reward:ClipReward",
-    "TimeLimit": "gymnasium.wrappers.common:TimeLimit",
-    "OrderEnforcing": "gymnasium.wrappers.common:OrderEnforcing",
-    "PassiveEnvChecker": "gymnasium.wrappers.common:PassiveEnvChecker",
-}
-"""Wrappers that the spec of a saved episode may contain.
-
-A package lists its wrappers in the entry-point group ``visenv.wrappers``.
-"""
+"""Families of models, by the type of the model in the configuration of a checkpoint."""
 
 CALLBACKS: dict[str, str] = {}
 """Callbacks of the trainer. visenv has none of its own; users pass ``module:Class``."""
 
+
+def _merged(section: str) -> dict[str, str]:
+    """Return the names of all own manifests in one section, with their objects."""
+    return {name: path for family in _FAMILIES for name, path in family.names(section).items()}
+
+
+ENVIRONMENTS = {name: entry for family in _FAMILIES for name, entry in family.environments.items()}
+DATA = _merged("data")
+RECORD_TYPES = _merged("records")
+CURATION = _merged("curation")
+SUITES = _merged("suites")
+RECIPES = _merged("recipes")
+SCORERS = _merged("scorers")
+BASELINE_PROMPTS = _merged("baselines")
+WRAPPERS = _merged("wrappers")
+
 TABLES = {
-    "environment": {name: entry.entry_point for name, entry in ENVIRONMENTS.items()},
+    "environment": _merged("environments"),
     "policy": POLICIES,
     "algorithm": ALGORITHMS,
     "callback": CALLBACKS,
+    "command": COMMANDS,
     "data set": DATA,
+    "record type": RECORD_TYPES,
     "baseline prompts": BASELINE_PROMPTS,
     "model": MODELS,
-    "model family": FAMILIES,
+    "model family": MODEL_FAMILIES,
     "examination": EXAMINATIONS,
     "recipe": RECIPES,
     "curation step": CURATION,
     "scorer": SCORERS,
+    "simulator": _merged("simulators"),
     "wrapper": WRAPPERS,
     "suite": SUITES,
 }
@@ -317,10 +189,10 @@ def load(kind: str, name: str) -> Any:
     if kind == "environment":
         entry_point: Any = env_spec(name).entry_point
         return entry_point if callable(entry_point) else _import(kind, name, entry_point)
-    return _import(kind, name, _path_of(kind, name))
+    return _import(kind, name, path_of(kind, name))
 
 
-def _path_of(kind: str, name: str) -> str:
+def path_of(kind: str, name: str) -> str:
     """Return the object of a name as ``"module:attribute"``, without importing it.
 
     Raises:
@@ -336,7 +208,8 @@ def _path_of(kind: str, name: str) -> str:
         return name
     plugin = plugins.find(kind, name)
     if plugin is None:
-        raise UnknownNameError(kind, name, known_names(kind))
+        advice = " ".join(plugins.broken_manifests())
+        raise UnknownNameError(kind, name, known_names(kind), advice)
     return plugin.path
 
 
@@ -384,8 +257,9 @@ def env_spec(name: str) -> EnvSpec:
         return _spec_in_module(name)
     plugin = plugins.find("environment", name)
     if plugin is None:
-        advice = "The name of your own environment is module:Id or module:Class."
-        raise UnknownNameError("environment", name, known_names("environment"), advice)
+        advice = ["The name of your own environment is module:Id or module:Class."]
+        advice += plugins.broken_manifests()
+        raise UnknownNameError("environment", name, known_names("environment"), " ".join(advice))
     plugins.import_attribute(plugin.path, plugin.title)
     if name not in gym.registry:  # importing the package may have registered it
         try:

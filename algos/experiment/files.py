@@ -12,15 +12,13 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 
-import visenv
 from visenv.errors import ConfigurationError, UnknownNameError
 from visenv.makers import settings
+from visenv.plugins import import_module
+from visenv.registration import path_of, title_of
 
 from .recipe import Recipe
 from .sweep import Sweep, SweepArm, SweepRun, merged
-
-FOLDER = Path(visenv.__file__).parent / "recipes"
-"""The folder of visenv's own recipes."""
 
 _OPEN_TABLES = (
     "options",
@@ -34,18 +32,26 @@ _OPEN_TABLES = (
 
 
 def recipe_path(name: str) -> Path:
-    """Return the file of a recipe, from its path or the name of one of visenv's own recipes.
+    """Return the file of a recipe.
+
+    Args:
+        name: The path of a TOML file, a name of `visenv.registration.RECIPES` or of an installed
+            package, or ``"package:file.toml"``.
 
     Raises:
         UnknownNameError: If there is no such file or recipe. The message suggests a recipe.
+        ConfigurationError: If the package of the recipe cannot be imported or lacks the file.
     """
     path = Path(name)
     if path.suffix == ".toml" and path.is_file():
         return path
-    shipped = {each.stem: each for each in FOLDER.glob("*.toml")}
-    if name not in shipped:
-        raise UnknownNameError("recipe", name, shipped)
-    return shipped[name]
+    package, _, file = path_of("recipe", name).partition(":")
+    title = title_of("recipe", name)
+    folders = getattr(import_module(package, title), "__path__", [])
+    path = Path(*folders[:1], file)
+    if not folders or not path.is_file():
+        raise ConfigurationError(f"{title} is not in the package {package!r}, as {file!r}.")
+    return path
 
 
 def read_recipe(

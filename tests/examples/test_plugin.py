@@ -71,7 +71,7 @@ def test_plugin_is_listed_with_its_package(runner: Runner) -> None:
     lines = runner.visenv("list").splitlines()
     (listed,) = [line for line in lines if ENV in line]
     assert listed.split() == [ENV, "package", "visenv-cards"]
-    for name in ("card-counter", "opo", "decks"):
+    for name in ("card-counter", "opo", "decks", "cards"):
         assert any(f"{name} (package visenv-cards)" in line for line in lines)
 
 
@@ -128,6 +128,52 @@ def test_plugin_data_set_is_evaluated(data: str, runner: Runner) -> None:
         ("deck-2", ("green",)),
     ]
     assert [each.reward for each in episodes] == [1.0, 1.0]
+
+
+def test_plugin_step_selects_deals_for_its_suite(runner: Runner) -> None:
+    rows = [
+        {"id": "two", "cards": ["red", "blue", "red", "red"], "asked": 2},
+        {"id": "one", "cards": ["red", "red", "red", "red"], "asked": 1},
+    ]
+    (runner.folder / "decks.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    said = runner.visenv("data", "colorful", "decks.jsonl", "--out", "kept/decks.jsonl")
+    assert "dropped: too few colors" in said
+    assert "1 rows in kept/decks.jsonl" in said
+    said = runner.visenv("data", "colorful", "--help")
+    assert "Minimum number of different colors." in said
+    assert "  colorful " in runner.visenv("data", "--help")
+    wrong = ["data", "colorful", "decks.jsonl", "--colors", "9", "--out", "o.jsonl"]
+    assert runner.visenv(*wrong, status=1) == "visenv: colors must be from 1 to 4, got 9.\n"
+    said = runner.visenv("suite", "cards", "--folder", "decks=kept", "--policy", "card-counter")
+    assert said.splitlines()[0].endswith("Cards")
+    assert [cell.split()[0] for cell in said.splitlines()[4].split("|")[1:5]] == [
+        *("card-counter", "100.0", "100.0", "100.0")
+    ]
+
+
+OTHER_NAMES = """
+import asyncio
+from visenv.makers import make_policy
+from visenv.registration import load, path_of
+from visenv.scorers import Generate, Scorer
+from visenv.types import Message
+
+judge = Scorer.parse("colors")
+request = Generate((Message("user", ("The card is Blue .",)),))
+print(asyncio.run(judge.score(request)).value["text"])
+direct = make_policy("direct", ["policy=card-counter", "prompts=cards"])
+print(direct.prompts is load("baseline prompts", "cards"), "color" in direct.prompts.answer)
+from visenv.algos.experiment import read_recipe, recipe_path
+recipe = read_recipe(recipe_path("cards_tiny"))
+print(recipe.name, recipe.environments["cards"].id)
+"""
+
+
+@pytest.mark.component("torch", "transformers")
+def test_plugin_adds_a_scorer_texts_of_baselines_and_a_recipe(runner: Runner) -> None:
+    done = runner.python("-c", OTHER_NAMES)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["blue", "True True", "cards_tiny cards/Cards-v0"]
 
 
 IN_PROCESSES = f"""

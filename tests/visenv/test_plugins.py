@@ -229,6 +229,64 @@ def test_data_set_that_cannot_be_opened_is_named(install: Install, tmp_path: Pat
         open_data(f"bad_sources:none:{tmp_path}")
 
 
+MANIFEST = """
+from visenv.family import EnvEntry, Family
+from visenv.testing.toy import make
+FAMILY = Family(
+    environments={"whole/Adder-v0": EnvEntry("whole:make", "adds")},
+    suites={"whole": "whole:SUITE"},
+)
+SUITE = "a table"
+"""
+
+
+def test_names_of_a_manifest_are_found(install: Install) -> None:
+    install("whole-family", "whole", MANIFEST, manifests={"whole": "whole:FAMILY"})
+    assert load("environment", "whole/Adder-v0") is make
+    assert load("suite", "whole") == "a table"
+    with pytest.raises(UnknownNameError, match="Did you mean 'whole'"):
+        load("suite", "whol")
+
+
+BROKEN_MANIFESTS = {
+    "1 / 0": "cannot be imported: ZeroDivisionError: division by zero (broken_family0.py",
+    "": "cannot be loaded: there is no 'FAMILY' in the module 'broken_family1'",
+    "FAMILY = {}": "must be a visenv.family.Family, got {}",
+    "from visenv.family import Family; FAMILY = Family(data=['decks'])": (
+        "cannot be imported: ConfigurationError: data of a Family must map names to"
+    ),
+}
+
+
+@pytest.mark.parametrize("number", range(len(BROKEN_MANIFESTS)))
+def test_manifest_that_cannot_be_read_affects_only_its_names(
+    number: int, install: Install, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, problem = list(BROKEN_MANIFESTS.items())[number]
+    path = f"broken_family{number}:FAMILY"
+    install("broken-package", f"broken_family{number}", code, manifests={"b": path})
+    install("whole-family", "whole", MANIFEST, manifests={"whole": "whole:FAMILY"})
+    expected = f"The manifest {path!r} of the package 'broken-package' {problem}"
+    assert load("suite", "whole") == "a table"
+    with pytest.raises(UnknownNameError) as error:
+        load("suite", "hidden")
+    assert expected in str(error.value)
+    assert main(["list"]) == 1
+    said = capsys.readouterr()
+    assert expected in said.err
+    assert "whole (package whole-family)" in said.out
+
+
+def test_manifest_cannot_replace_a_name_of_visenv(
+    install: Install, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = "from visenv.family import Family\nFAMILY = Family(scorers={'openai': 'thief:Judge'})"
+    install("thief", "thief", code, manifests={"thief": "thief:FAMILY"})
+    assert main(["list"]) == 1
+    assert "The scorer 'openai' of the package 'thief' has a name" in capsys.readouterr().err
+    assert load("scorer", "openai").__name__ == "OpenAIBackend"
+
+
 TRUTH = """
 from pydantic.dataclasses import dataclass
 from visenv.types.ground_truth import STRICT, GroundTruth

@@ -65,9 +65,7 @@ COMMANDS = {
     "rescore": Command(
         "visenv.cli.rescore:RescoreCommand", "compute the rewards of saved episodes again"
     ),
-    "data": Command(
-        "visenv.cli.data:DataCommand", "make training and benchmark data, step by step"
-    ),
+    "data": Command("visenv.cli.data:parse_step", "make training and benchmark data, step by step"),
     "index": Command(
         "visenv.cli.index:IndexCommand", "embed a folder of documents, for semantic search"
     ),
@@ -81,7 +79,7 @@ COMMANDS = {
     ),
     "simulators": Command(
         "visenv.cli.simulators:SimulatorsCommand",
-        "install LIBERO, habitat-lab and ai2thor",
+        "install the simulators, or list them",
     ),
     "view": Command(
         "visenv.cli.view:ViewCommand", "write the report of a run, or compare two runs"
@@ -157,7 +155,7 @@ def _train(words: Sequence[str]) -> None:
         ConfigurationError: If a package for training is not installed.
     """
     try:
-        train = load("recipe", "train")
+        train = load("command", "train")
     except ConfigurationError as error:
         if not {"-h", "--help"} & set(words):
             raise
@@ -190,6 +188,8 @@ def _command(name: str, words: Sequence[str]) -> Any:
         raise UnknownNameError("command", name, COMMANDS)
     module, _, attribute = COMMANDS[name].place.partition(":")
     made = getattr(importlib.import_module(module), attribute)
+    if not inspect.isclass(made):  # the options depend on the first word
+        return made(words)
     return tyro.cli(
         made,
         prog=f"visenv {name}",

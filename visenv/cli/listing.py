@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import gymnasium as gym
 
 from visenv.errors import ConfigurationError
-from visenv.plugins import GROUPS, conflicts, installed
-from visenv.registration import ENVIRONMENTS, RECORD_TYPES, TABLES
+from visenv.plugins import GROUPS, SECTIONS, broken_manifests, conflicts, installed
+from visenv.registration import ENVIRONMENTS, TABLES
 
 _TITLES = {
     "policy": "policies",
@@ -43,15 +43,15 @@ class ListCommand:
         for kind, title in _TITLES.items():
             added = [f"{name} ({package})" for name, package in _added(kind).items()]
             print(f"{title}\n  {', '.join([*TABLES[kind], *added])}")
-        problems = [each for kind in GROUPS for each in conflicts(kind, _taken(kind))]
+        kinds = dict.fromkeys([*GROUPS, *SECTIONS])
+        problems = [text for kind in kinds for text in conflicts(kind, _taken(kind))]
+        problems += broken_manifests()
         if problems:
             raise ConfigurationError(" ".join(problems))
 
 
 def _taken(kind: str) -> Mapping[str, object]:
     """Return the names of a kind that no package can add, with their objects."""
-    if kind == "record type":
-        return RECORD_TYPES
     if kind == "environment":  # Gymnasium's environments too
         return {name: spec.entry_point for name, spec in gym.registry.items()}
     return TABLES[kind]

@@ -74,10 +74,10 @@ class SearchPassagesCommand:
     def run(self) -> None:
         """Write the passages."""
         from visenv.data.open import open_data
-        from visenv.registration import load
+        from visenv.search.corpus import write_passages
 
         source = open_data(self.data)
-        count = load("curation step", "passages")(source, self.out)
+        count = write_passages(source, self.out)
         for problem in source.problems:
             print(f"left out: {printable(problem)}")
         print(printable(f"{count} passages in {self.out}"))

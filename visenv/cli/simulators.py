@@ -13,8 +13,8 @@ from tyro.conf import Positional, arg
 class SimulatorsCommand:
     """Install the simulators in their own virtual environment, or list them.
 
-    LIBERO, habitat-lab and ai2thor need an older NumPy than visenv. Environments find the virtual
-    environment automatically if it is in its default folder. Otherwise the environment variable
+    The simulators need an older NumPy than visenv. Environments find the virtual environment
+    automatically if it is in its default folder. Otherwise the environment variable
     VISENV_SIMULATORS must contain the path of its Python interpreter.
     """
 

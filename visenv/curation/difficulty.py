@@ -19,8 +19,8 @@ interrupted measurement continues where it stopped. The output row of a kept pla
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, Literal, Protocol
 
 import gymnasium as gym
@@ -28,7 +28,7 @@ from typing_extensions import override
 
 from visenv.curation.journal import RowOutcome, dropped, failed, kept
 from visenv.curation.lines import Row
-from visenv.curation.places import place_of, sample_at
+from visenv.curation.places import place_of, sample_at, source_of
 from visenv.curation.step import CurationStep, seed_of
 from visenv.data.source import IndexedSource
 from visenv.errors import ConfigurationError, DataError
@@ -236,3 +236,74 @@ def _question(sample: Sample, view_side: int) -> Message:
     text = f"{sample.question}\nGive only the answer, in one word or a short phrase."
     images = [fit(image, view_side * view_side, view_side) for image in sample.images]
     return Message("user", (*images, text))
+
+
+@dataclass(eq=False)
+class Difficulty(CurationStep):
+    """Measures how often a policy is right, and keeps the difficult samples.
+
+    By playing, samples that are right 5 times of 5 are dropped (ARM-Thinker); by asking without the
+    environment, samples with a mean of at least 0.5 over 8 answers are dropped (Groundlight). The
+    output is a file for --places.
+    """
+
+    make_env: Callable[[], gym.Env[Any, str]]
+    policy: Policy[Any]
+    label: str = ""
+    by: Literal["playing", "asking"] = "playing"
+    """Play the environment, or only ask the question."""
+    tries: int | None = None
+    """Number of tries for each sample."""
+    threshold: float | None = None
+    """A sample is kept if its mean is below this value."""
+    inclusive: bool = False
+    """Also keep a sample whose mean is equal to the threshold."""
+    metric: str = "accuracy"
+    """The metric that measures how right an episode was."""
+    temperature: float = 1.0
+    """Sampling temperature."""
+    max_tokens: int | None = None
+    """Maximum number of tokens in a turn."""
+
+    def __post_init__(self) -> None:
+        self._step = self._playing() if self.by == "playing" else self._asking()
+
+    def _playing(self) -> CurationStep:
+        measure = replace(ARM_THINKER, **self._measure())
+        return PlayDifficulty(self.make_env, self.policy, measure, self.metric, self.label)
+
+    def _asking(self) -> CurationStep:
+        source = source_of(self.make_env)
+        if not hasattr(source, "score"):
+            raise ConfigurationError("--by asking needs a data set, as --data NAME:FOLDER.")
+        measure = replace(GROUNDLIGHT, **self._measure())
+        return AskDifficulty(source, self.policy, measure, label=self.label)
+
+    def _measure(self) -> dict[str, Any]:
+        """Return the settings that differ from those of the paper."""
+        own = {
+            "samples": self.tries,
+            "threshold": self.threshold,
+            "max_tokens": self.max_tokens,
+            "temperature": self.temperature,
+            "inclusive": self.inclusive,
+        }
+        return {name: value for name, value in own.items() if value is not None}
+
+    @property
+    @override
+    def name(self) -> str:  # type: ignore[override]
+        """Return the name in the journal, which contains the way of measuring."""
+        return self._step.name
+
+    @override
+    def settings(self) -> Mapping[str, Any]:
+        return self._step.settings()
+
+    @override
+    async def decide(self, row: Row) -> RowOutcome:
+        return await self._step.decide(row)
+
+    @override
+    def close(self) -> None:
+        self._step.close()

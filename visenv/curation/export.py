@@ -18,8 +18,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from typing_extensions import override
 
@@ -37,13 +38,9 @@ _OTHER_MEDIA = re.compile(r"<(video|audio)>")
 LAYOUTS = ("llama-factory", "trl")
 
 
+@dataclass(eq=False)
 class Export(CurationStep):
-    """Writes episodes as chat messages.
-
-    Args:
-        images: The folder of the episodes' images.
-        folder: The output folder; images are written to its ``images/``.
-        layout: One of `LAYOUTS`.
+    """Writes episodes as chat messages, with images as files, for other trainers.
 
     Raises:
         UnknownNameError: If there is no such layout.
@@ -51,24 +48,26 @@ class Export(CurationStep):
 
     name: ClassVar[str] = "export"
 
-    def __init__(self, images: Path, folder: Path, layout: str = "llama-factory") -> None:
-        if layout not in LAYOUTS:
-            raise UnknownNameError("layout", layout, LAYOUTS)
-        self._images = images
-        self._folder = folder / "images"
-        self._layout = layout
+    images: Path
+    folder: Path
+    layout: Literal["llama-factory", "trl"] = "llama-factory"
+    """The format of the output."""
+
+    def __post_init__(self) -> None:
+        if self.layout not in LAYOUTS:
+            raise UnknownNameError("layout", self.layout, LAYOUTS)
 
     @override
     def settings(self) -> dict[str, Any]:
-        return {"layout": self._layout}
+        return {"layout": self.layout}
 
     @override
     async def decide(self, row: Row) -> RowOutcome:
-        episode = episode_from_json(row, self._images)
-        content = _marked if self._layout == "llama-factory" else _parts
+        episode = episode_from_json(row, self.images)
+        content = _marked if self.layout == "llama-factory" else _parts
         rows = []
         for number, messages in enumerate(conversations(episode)):
-            paths = save_images(self._folder, all_images(messages))
+            paths = save_images(self.folder / "images", all_images(messages))
             rows.append(
                 {
                     "id": f"{row['id']}/{number}" if number else row["id"],
@@ -88,7 +87,7 @@ class Export(CurationStep):
     ) -> StepReport:
         """Run as `CurationStep.run` does; for LLaMA-Factory, also write ``dataset_info.json``."""
         account = super().run(lines, out, concurrency, on_line)
-        if self._layout == "llama-factory":
+        if self.layout == "llama-factory":
             _describe(out)
         return account
 

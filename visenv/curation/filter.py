@@ -6,6 +6,7 @@ environment's metrics, which no policy can write; statements of a turn about its
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -19,21 +20,13 @@ from visenv.errors import ConfigurationError, DataError
 from visenv.types import Episode, EventLog, Malformed
 
 
+@dataclass(eq=False)
 class Filter(CurationStep):
     """Keeps episodes that are well formed, have a right answer, and used a tool.
 
-    The first of these conditions that is violated is the reason for dropping an episode:
-
-    1. format: the episode ended with an answer, and none of its turns was malformed;
-    2. accuracy: the metric is at least `accuracy`;
-    3. behavior: at least `tool_calls` calls succeeded.
-
-    Args:
-        images: The folder of the episodes' images.
-        folder: The folder of the kept episodes; their images are written to its ``images/``.
-        accuracy: Smallest accepted value of the metric.
-        metric: The metric of correctness, 0 to 1.
-        tool_calls: Fewest successful tool calls; 0 for data that need no tools.
+    The first condition that is violated is the reason for dropping an episode: the format (the
+    episode ended with an answer, and none of its turns was malformed), the accuracy (the metric is
+    at least `accuracy`), or the behavior (at least `tool_calls` calls succeeded).
 
     Raises:
         ConfigurationError: If `tool_calls` is negative.
@@ -41,53 +34,51 @@ class Filter(CurationStep):
 
     name: ClassVar[str] = "filter"
 
-    def __init__(
-        self,
-        images: Path,
-        folder: Path,
-        accuracy: float = 1.0,
-        metric: str = "accuracy",
-        tool_calls: int = 1,
-    ) -> None:
-        if tool_calls < 0:
-            raise ConfigurationError(f"tool_calls must be at least 0, got {tool_calls}.")
-        self._images = images
-        self._folder = folder / "images"
-        self._accuracy = accuracy
-        self._metric = metric
-        self._tool_calls = tool_calls
+    images: Path
+    folder: Path
+    accuracy: float = 1.0
+    """Minimum value of the metric."""
+    metric: str = "accuracy"
+    """The metric that measures how right an episode was, 0 to 1."""
+    tool_calls: int = 1
+    """Minimum number of successful tool calls; 0 for data that need no tools."""
+
+    def __post_init__(self) -> None:
+        if self.tool_calls < 0:
+            raise ConfigurationError(f"tool_calls must be at least 0, got {self.tool_calls}.")
+        self._out_images = self.folder / "images"
 
     @override
     def settings(self) -> dict[str, Any]:
         return {
-            "accuracy": self._accuracy,
-            "metric": self._metric,
-            "tool_calls": self._tool_calls,
+            "accuracy": self.accuracy,
+            "metric": self.metric,
+            "tool_calls": self.tool_calls,
         }
 
     @override
     async def decide(self, row: Row) -> RowOutcome:
-        episode = episode_from_json(row, self._images)
+        episode = episode_from_json(row, self.images)
         reason = _format(episode) or self._right(episode) or self._behavior(episode)
         if reason:
             return dropped(reason)
-        if self._folder.absolute() != self._images.absolute():
-            save_images(self._folder, episode.images)
+        if self._out_images.absolute() != self.images.absolute():
+            save_images(self._out_images, episode.images)
         return kept(row)
 
     def _right(self, episode: Episode) -> str:
-        if self._metric not in episode.metrics:
+        if self.metric not in episode.metrics:
             there = ", ".join(episode.metrics) or "none"
-            raise DataError(f"it has no metric {self._metric!r}; it has: {there}")
-        value = episode.metrics[self._metric]
+            raise DataError(f"it has no metric {self.metric!r}; it has: {there}")
+        value = episode.metrics[self.metric]
         if not isinstance(value, int | float):  # the file may contain any value
-            raise DataError(f"its metric {self._metric!r} is not a number: {value!r:.80}")
-        return "" if value >= self._accuracy else "accuracy: wrong"  # NaN counts as wrong
+            raise DataError(f"its metric {self.metric!r} is not a number: {value!r:.80}")
+        return "" if value >= self.accuracy else "accuracy: wrong"  # NaN counts as wrong
 
     def _behavior(self, episode: Episode) -> str:
         calls = EventLog(episode.events).tool_calls
         succeeded = [call for call in calls if call.ok]
-        if len(succeeded) >= self._tool_calls:
+        if len(succeeded) >= self.tool_calls:
             return ""
         if not calls:
             return "behaviour: no tool called"

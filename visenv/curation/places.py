@@ -6,7 +6,10 @@ procedural one; ``"member"`` distinguishes the episodes of one place. A row may 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import gymnasium as gym
 
 from visenv.curation.lines import InputRow, Row, row_line
 from visenv.data.source import IndexedSource, Source, is_indexed
@@ -50,6 +53,14 @@ def place_lines(source: Source, count: int | None = None, first: int = 0) -> lis
     if count is None:
         raise ConfigurationError("This data is procedural and has no end: say how many samples.")
     return seed_lines(count, first)
+
+
+def source_of(make_env: Callable[[], gym.Env[Any, Any]]) -> Any:
+    """Return the source of an environment's samples."""
+    env = make_env()
+    env.close()
+    base: Any = env.unwrapped
+    return base.source
 
 
 def members(lines: Iterable[InputRow], size: int) -> list[InputRow]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -19,40 +20,35 @@ from visenv.episodes import save_images
 from visenv.types import GroundTruth, Sample
 
 
+@dataclass(eq=False)
 class Questions(CurationStep):
-    """Turns places into rows ``{"id", "question", "images", "response", "kind", "sample"}``.
+    """Writes an environment's samples as rows: question, images, right response, kind.
 
     The response is the most common accepted answer, or for a sample about judging the better
     candidate. A sample about a document has its name in ``doc_id``. The keys of the place are
     copied, so that the same sample can be played again. With `documents`, the pages of the document
     are written to that folder as images, so that another folder of items can contain it, and
     ``evidence`` lists the files of the pages with the answer, for the writer of responses.
-
-    Args:
-        make_env: Makes the environment that provides the samples.
-        folder: The folder of the images; each is written once, named by the hash of its pixels.
-        label: Name of the environment and its data in the journal.
-        documents: The folder for documents as page images; None writes no documents.
     """
 
     name: ClassVar[str] = "questions"
 
-    def __init__(
-        self,
-        make_env: Callable[[], gym.Env[Any, str]],
-        folder: Path,
-        label: str = "",
-        documents: Path | None = None,
-    ) -> None:
-        self._env = make_env()
-        self._folder = folder
-        self._label = label
-        self._documents = documents
+    make_env: Callable[[], gym.Env[Any, str]]
+    folder: Path
+    label: str = ""
+    documents: Path | None = None
+    """Folder to write the samples' documents to, as page images; use <folder>/documents for items
+    that are played as armbench:<folder>.
+    """
+
+    def __post_init__(self) -> None:
+        self._env = self.make_env()
+        self._images = self.folder / "images"
 
     @override
     def settings(self) -> dict[str, Any]:
-        settings = {"env": self._label}
-        return settings if self._documents is None else {**settings, "documents": True}
+        settings = {"env": self.label}
+        return settings if self.documents is None else {**settings, "documents": True}
 
     @override
     async def decide(self, row: Row) -> RowOutcome:
@@ -69,7 +65,7 @@ class Questions(CurationStep):
             {
                 **row,
                 "question": sample.question,
-                "images": [str(path) for path in save_images(self._folder, sample.images)],
+                "images": [str(path) for path in save_images(self._images, sample.images)],
                 "response": response,
                 "kind": sample.kind,
                 "sample": sample.id,
@@ -81,9 +77,9 @@ class Questions(CurationStep):
     def _evidence(self, source: Any, truth: GroundTruth) -> dict[str, Any]:
         """Write the document, and return the files of the pages that contain the answer."""
         library = getattr(source, "library", None)
-        if self._documents is None or not truth.document or not isinstance(library, Library):
+        if self.documents is None or not truth.document or not isinstance(library, Library):
             return {}
-        files = write_pages(library.document(truth.document), self._documents)
+        files = write_pages(library.document(truth.document), self.documents)
         pages = getattr(truth, "evidence_pages", ())
         return {"evidence": [str(files[page - 1]) for page in pages if page <= len(files)]}
 

@@ -10,6 +10,9 @@ A subclass decides on one row; `CurationStep.run` does the rest::
 
     report = Short().run(JsonLines("rows.jsonl"), Path("short.jsonl"))
 
+A step of `visenv data` is also a dataclass. Its fields, each with a docstring below it, are the
+options of the command (`visenv.cli.data`).
+
 The run writes ``short.jsonl`` (the kept rows, in the order of the input), ``short.journal.jsonl``
 (the outcome of every row) and ``short.summary.json`` (the counts). If a run was killed, the next
 run continues it, and the files are the same as those of an uninterrupted run.
@@ -66,11 +69,18 @@ class CurationStep:
     Attributes:
         name: Name of the step in the journal.
         in_order: Whether an outcome depends on earlier rows; rows are then processed one by one.
+        hidden: Fields of a dataclass that are no options of `visenv data`.
+        default_tries: The default number of times that `visenv data` processes each sample; 0 if
+            this is no option.
+        concurrency: The default number of rows that `visenv data` processes at the same time.
         errors: The error of the first row that failed in the last run, by reason.
     """
 
     name: ClassVar[str]
     in_order: ClassVar[bool] = False
+    hidden: ClassVar[tuple[str, ...]] = ()
+    default_tries: ClassVar[int] = 0
+    concurrency: ClassVar[int] = 16
     errors: Mapping[str, str] = MappingProxyType({})
 
     async def decide(self, row: Row) -> RowOutcome:
@@ -89,6 +99,10 @@ class CurationStep:
         A run can only continue with the same ones.
         """
         return {}
+
+    def rows(self) -> InputRows | None:
+        """Return the input rows of a step of `visenv data` that reads no file and no samples."""
+        return None
 
     def begin(self) -> None:
         """Prepare a run; a step that depends on the order of rows resets its state."""

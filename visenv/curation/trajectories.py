@@ -8,6 +8,7 @@ data.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -23,40 +24,34 @@ from visenv.policy import Policy
 from visenv.rollout import Collector
 from visenv.types import Sampling
 
+SAMPLING = Sampling(max_tokens=2048)
 
+
+@dataclass(eq=False)
 class Trajectories(CurationStep):
-    """Plays places, and keeps the episodes.
+    """Plays an environment with a policy, and keeps the episodes.
 
     An aborted episode (a service failed, or a sample could not be read) fails its row, so that the
     next run plays it again.
-
-    Args:
-        make_env: Makes one environment.
-        policy: The policy that plays.
-        folder: The folder of the episodes; images are written to its ``images/``.
-        sampling: Sampling parameters of the policy; the seed is that of the place.
-        label: Name of policy and environment in the journal.
     """
 
     name: ClassVar[str] = "trajectories"
+    default_tries: ClassVar[int] = 1
 
-    def __init__(
-        self,
-        make_env: Callable[[], gym.Env[Any, str]],
-        policy: Policy[Any],
-        folder: Path,
-        sampling: Sampling | None = None,
-        label: str = "",
-    ) -> None:
-        self._collector = Collector(make_env, policy, sampling or Sampling(max_tokens=2048))
-        self._images = folder / "images"
-        self._label = label
+    make_env: Callable[[], gym.Env[Any, str]]
+    policy: Policy[Any]
+    folder: Path
+    sampling: Sampling = SAMPLING
+    label: str = ""
+
+    def __post_init__(self) -> None:
+        self._collector = Collector(self.make_env, self.policy, self.sampling)
 
     @override
     def settings(self) -> dict[str, Any]:
         sampling = self._collector.sampling
         return {
-            "players": self._label,
+            "players": self.label,
             "temperature": sampling.temperature,
             "max_tokens": sampling.max_tokens,
         }
@@ -66,7 +61,7 @@ class Trajectories(CurationStep):
         episode = await self._collector.play(place_of(row))
         if episode.status == "aborted":
             return failed("aborted", episode.end_reason)
-        save_images(self._images, episode.images)
+        save_images(self.folder / "images", episode.images)
         return kept({"id": row["id"], **episode_to_json(episode)})
 
     @override

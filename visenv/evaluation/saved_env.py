@@ -23,7 +23,7 @@ from visenv.errors import ConfigurationError, VisenvError
 from visenv.old_names import with_new_env_options
 from visenv.options import split_place
 from visenv.received import require_trust, resolving, texts_in
-from visenv.registration import NAMESPACE, SCORERS, WRAPPERS, env_spec, known_names
+from visenv.registration import NAMESPACE, WRAPPERS, env_spec, known_names
 from visenv.types import Episode
 
 Env = gym.Env[Any, Any]
@@ -78,7 +78,7 @@ def named_in(options: Mapping[str, Any]) -> Iterator[str]:
     """
     for text in texts_in(options):
         head, _, rest = text.partition(":")
-        if head not in SCORERS and head not in known_names("data set"):
+        if head not in [*known_names("scorer"), *known_names("data set")]:
             yield text
             yield data_set_name(text)  # mymodule:Charts in mymodule:Charts:<folder>
         place, query = split_place(rest)

@@ -1,6 +1,6 @@
 """Defines suites: the data sets of a paper's table, one for each column, and their average.
 
-A family defines its suites (listed in `visenv.registration.SUITES`); `visenv suite` plays them.
+A family defines its suites (listed in its manifest); `visenv suite` plays them.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from visenv.credentials import check_no_credentials, variable_of
 from visenv.errors import ConfigurationError, UnknownNameError
 from visenv.options import read_options
 from visenv.received import ReceivedNames, current_names, texts_in
-from visenv.registration import SCORERS
+from visenv.registration import SCORERS, known_names
 from visenv.scorers.backend import ScorerBackend
 from visenv.scorers.loop import loop
 from visenv.scorers.recording import VerdictLog, current_log
@@ -34,7 +34,8 @@ class Scorer:
     is a server or cheap to create.
 
     Args:
-        backend: A key of `visenv.registration.SCORERS`, or ``"module:Class"``.
+        backend: A key of `visenv.registration.SCORERS`, a scorer of an installed package, or
+            ``"module:Class"``.
         deterministic: Whether the answer of a backend in this process must not depend on the batch.
             This has no effect on a server.
         cache_dir: Folder of a persistent cache on disk; None means a cache in memory only. Scorers
@@ -95,8 +96,8 @@ class Scorer:
             ConfigurationError: As in the constructor, or if the line does not have this form.
         """
         name, _, rest = text.partition(":")
-        if name not in SCORERS:
-            raise UnknownNameError("scorer", name, SCORERS)
+        if name not in SCORERS and name not in known_names("scorer"):
+            raise UnknownNameError("scorer", name, known_names("scorer"))
         main, _, query = rest.partition("?")
         told = read_options(query, "a scorer")
         options: dict[str, Any] = {key: _json_or_text(value) for key, value in told.items()}

@@ -1,7 +1,8 @@
-"""Reads a corpus as a stream of passages, from a folder of texts or from JSONL files."""
+"""Reads a corpus as a stream of passages, from texts or JSONL files, and writes one as JSONL."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from visenv.decoding.files import read_lines, read_text
 from visenv.decoding.json_text import read_json
 from visenv.errors import ConfigurationError, DataError
-from visenv.files import leads_inside
+from visenv.files import leads_inside, replacing
 from visenv.search.passage import Passage
 from visenv.text.words import passages
 
@@ -117,3 +118,29 @@ def _article(line: bytes) -> Passage:
 
 def _first(row: dict[str, Any], keys: tuple[str, ...]) -> str | None:
     return next((row[key] for key in keys if isinstance(row.get(key), str)), None)
+
+
+def write_passages(source: Any, path: Path) -> int:
+    """Write the passages of a data set as JSONL for ``visenv search build``; return their number.
+
+    Args:
+        source: A data set whose method `passages` yields `Passage` objects, such as HotpotQA.
+        path: The file to write.
+
+    Raises:
+        ConfigurationError: If the source has no passages.
+        DataError: If the files contain no passages.
+    """
+    if not hasattr(source, "passages"):
+        raise ConfigurationError(
+            f"{type(source).__name__} is not a data set with paragraphs, such as HotpotQA."
+        )
+    count = 0
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as partial, partial.open("w", encoding="utf-8") as file:
+        for passage in source.passages():
+            file.write(json.dumps({"title": passage.title, "text": passage.text}) + "\n")
+            count += 1
+        if not count:
+            raise DataError(f"The rows of {source.folder} contain no paragraphs.")
+    return count

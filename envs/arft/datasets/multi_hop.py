@@ -8,7 +8,6 @@ way.
 
 from __future__ import annotations
 
-import json
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -25,8 +24,7 @@ from visenv.data.rows import (
     id_of,
     text_of,
 )
-from visenv.errors import ConfigurationError, DataError, UnknownNameError
-from visenv.files import replacing
+from visenv.errors import DataError, UnknownNameError
 from visenv.search.passage import Passage
 from visenv.types import Image, Sample
 
@@ -145,28 +143,6 @@ class MultiHopSource(RowSource):
     @override
     def _open_images(self, place: RowLocation, images: None) -> tuple[Image, ...]:
         return ()
-
-
-def write_passages(source: RowSource, path: Path) -> int:
-    """Write the passages of a set as JSONL for ``visenv search build``; return their number.
-
-    Raises:
-        ConfigurationError: If the source has no passages.
-        DataError: If the files contain no passages.
-    """
-    if not isinstance(source, MultiHopSource):
-        raise ConfigurationError(
-            f"{type(source).__name__} is not a data set with paragraphs, such as HotpotQA."
-        )
-    count = 0
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as partial, partial.open("w", encoding="utf-8") as file:
-        for passage in source.passages():
-            file.write(json.dumps({"title": passage.title, "text": passage.text}) + "\n")
-            count += 1
-        if not count:
-            raise DataError(f"The rows of {source.folder} contain no paragraphs.")
-    return count
 
 
 def titled(value: Any, *names: str) -> list[tuple[str, Any]]:

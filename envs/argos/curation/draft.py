@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -19,18 +20,14 @@ from . import prompts
 from .rows import MakeEnv, SampleEnv, question_of, timeline
 from .teacher import TeacherModel, shown_parts
 
+SAMPLING = Sampling(max_tokens=1024)
 
+
+@dataclass(eq=False)
 class DraftAnswers(CurationStep):
-    """Turns places into rows with question, images and a drafted answer (`.rows`).
+    """Writes one draft answer to each sample, with its question and images.
 
     Samples without an image or without a right answer are dropped.
-
-    Args:
-        make_env: Creates the environment that the samples are from.
-        policy: The policy that writes the answers.
-        folder: The folder to which rows are written; images are written to ``images/`` in it.
-        sampling: The sampling parameters; the seed is replaced by that of the row.
-        label: The name of policy and environment in the journal.
 
     Raises:
         ConfigurationError: If this is not an Argos environment, or it has relative coordinates.
@@ -38,22 +35,20 @@ class DraftAnswers(CurationStep):
 
     name: ClassVar[str] = "argos-draft"
 
-    def __init__(
-        self,
-        make_env: MakeEnv,
-        policy: Policy[Any],
-        folder: Path,
-        sampling: Sampling | None = None,
-        label: str = "",
-    ) -> None:
-        self._samples = SampleEnv(make_env)
-        self._teacher = TeacherModel(policy, sampling or Sampling(max_tokens=1024))
-        self._folder = folder / "images"
-        self._label = label
+    make_env: MakeEnv
+    policy: Policy[Any]
+    folder: Path
+    sampling: Sampling = SAMPLING
+    label: str = ""
+
+    def __post_init__(self) -> None:
+        self._samples = SampleEnv(self.make_env)
+        self._teacher = TeacherModel(self.policy, self.sampling)
+        self._out_images = self.folder / "images"
 
     @override
     def settings(self) -> dict[str, Any]:
-        return {"players": self._label, **self._teacher.settings()}
+        return {"players": self.label, **self._teacher.settings()}
 
     @override
     async def decide(self, row: Row) -> RowOutcome:
@@ -69,7 +64,7 @@ class DraftAnswers(CurationStep):
             **row,
             "question": sample.question,
             "options": list(options_shown(sample)),
-            "images": [str(path) for path in save_images(self._folder, images)],
+            "images": [str(path) for path in save_images(self._out_images, images)],
             "times": times,
             "response": response,
             "kind": sample.kind,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
@@ -48,31 +49,28 @@ class DraftEntities(NamedTuple):
     actions: tuple[VideoAction, ...] = ()
 
 
+@dataclass(eq=False)
 class FindEntities(CurationStep):
     """Adds ``entities``, ``interactions`` and, for videos, ``actions`` to each row.
 
     An invalid reply is requested again, up to three times in total; then the row fails. A row
     without entities is dropped. Actions that begin after the last frame are removed.
-
-    Args:
-        scorer: A scorer with a vision-language model; in the paper GPT-4o.
     """
 
     name: ClassVar[str] = "argos-entities"
 
-    def __init__(self, scorer: Scorer) -> None:
-        self._scorer = scorer
+    scorer: Scorer
 
     @override
     def settings(self) -> dict[str, Any]:
         """Return the scorer, without its address and other connection settings."""
-        return {"scorer": self._scorer.name}
+        return {"scorer": self.scorer.name}
 
     @override
     async def decide(self, row: Row) -> RowOutcome:
         times = times_of_row(row)
         prompt = prompts.ENTITIES_VIDEO if times else prompts.ENTITIES_IMAGE
-        judge = Judge(self._scorer, prompt, partial(read_entities, video=bool(times)))
+        judge = Judge(self.scorer, prompt, partial(read_entities, video=bool(times)))
         when = {"timeline": timeline(times)} if times else {}
         found = await judge.ask(
             images=shown_parts(images_of(row), times),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from typing_extensions import override
@@ -37,37 +38,34 @@ _MAX_ANCHOR = 2000
 """Maximum length of an anchor, which may list 32 frames."""
 
 
+@dataclass(eq=False)
 class ExtractReferences(CurationStep):
     """Adds ``extraction`` to each row: the lists of figure 8 (images) or of figure 9 (videos).
 
     An invalid reply is requested again, up to three times in total. Repeated items, and items
     whose point or ``anchor_text`` is not in the trace, are removed.
-
-    Args:
-        scorer: A scorer with a language model; in the paper GPT-4o.
     """
 
     name: ClassVar[str] = "argos-extract"
 
-    def __init__(self, scorer: Scorer) -> None:
-        self._scorer = scorer
+    scorer: Scorer
 
     @override
     def settings(self) -> dict[str, Any]:
         """Return the scorer, without its address and other connection settings."""
-        return {"scorer": self._scorer.name}
+        return {"scorer": self.scorer.name}
 
     @override
     async def decide(self, row: Row) -> RowOutcome:
         trace = text_of(row, "trace")
         if times_of_row(row):
             judge = Judge(
-                self._scorer, prompts.EXTRACT_VIDEO, read_video_items, max_tokens=_MAX_TOKENS
+                self.scorer, prompts.EXTRACT_VIDEO, read_video_items, max_tokens=_MAX_TOKENS
             )
             lists = await judge.ask(trace=trace)
         else:
             image_judge = Judge(
-                self._scorer, prompts.EXTRACT_IMAGE, read_image_items, max_tokens=_MAX_TOKENS
+                self.scorer, prompts.EXTRACT_IMAGE, read_image_items, max_tokens=_MAX_TOKENS
             )
             lists = {"points": await image_judge.ask(trace=trace)}
         written = {name: _written(items, trace) for name, items in lists.items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from typing_extensions import override
@@ -16,13 +17,9 @@ from .verify import sample_of
 Part = Literal["sft", "rl"]
 
 
+@dataclass(eq=False)
 class Mix(CurationStep):
     """Keeps the rows of one part. The part of a sample depends only on its id and the seed.
-
-    Args:
-        part: ``"sft"`` or ``"rl"``.
-        rl_share: The share of samples for RL; in the paper about 4.5K of 89.5K.
-        seed: The seed of the split; the same for both parts.
 
     Raises:
         ConfigurationError: If `rl_share` is not between 0 and 1, or there is no such part.
@@ -30,23 +27,28 @@ class Mix(CurationStep):
 
     name: ClassVar[str] = "argos-mix"
 
-    def __init__(self, part: Part, rl_share: float = 0.05, seed: int = 0) -> None:
-        if part not in ("sft", "rl") or not 0 <= rl_share <= 1:
+    keep: Literal["sft", "rl"]
+    """The part to keep."""
+    rl_share: float = 0.05
+    """Share of the samples in the RL part; in the paper about 4.5K of 89.5K."""
+    seed: int = 0
+    """Seed of the split; use the same for both parts."""
+
+    def __post_init__(self) -> None:
+        if self.keep not in ("sft", "rl") or not 0 <= self.rl_share <= 1:
             raise ConfigurationError(
-                f"Expected 'sft' or 'rl' and rl_share from 0 to 1, got {part!r} and {rl_share}."
+                f"Expected 'sft' or 'rl' and rl_share from 0 to 1, got {self.keep!r} and "
+                f"{self.rl_share}."
             )
-        self._part = part
-        self._rl_share = rl_share
-        self._seed = seed
 
     @override
     def settings(self) -> dict[str, Any]:
         """Return the part, and the parameters of the split."""
-        return {"part": self._part, "rl_share": self._rl_share, "seed": self._seed}
+        return {"part": self.keep, "rl_share": self.rl_share, "seed": self.seed}
 
     @override
     async def decide(self, row: Row) -> RowOutcome:
         """Keep the row if its sample is in this part."""
-        is_rl = seed_of(sample_of(row), self._seed) < self._rl_share * 2**32
+        is_rl = seed_of(sample_of(row), self.seed) < self.rl_share * 2**32
         mine = "rl" if is_rl else "sft"
-        return kept(row) if mine == self._part else dropped(f"the sample is for {mine}")
+        return kept(row) if mine == self.keep else dropped(f"the sample is for {mine}")

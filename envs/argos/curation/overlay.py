@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -26,20 +27,17 @@ _INK, _PAPER, _SPOT = (255, 255, 255), (0, 0, 0), (255, 45, 111)
 Box = tuple[int, int, int, int]
 
 
+@dataclass(eq=False)
 class DrawOverlay(CurationStep):
     """Draws the points of each row.
 
     The images of a row become the originals followed by as many overlays. The frames of a video
     are replaced by their overlays, as in the paper, because both together were too long.
-
-    Args:
-        folder: The folder to which rows are written; overlays are written to ``images/`` in it.
     """
 
     name: ClassVar[str] = "argos-overlay"
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder / "images"
+    folder: Path
 
     @override
     async def decide(self, row: Row) -> RowOutcome:
@@ -49,7 +47,7 @@ class DrawOverlay(CurationStep):
             spots = [(each.x, each.y) for each in points if each.image == number + 1]
             title = anchor(number, times[number]).strip("[]") if times else ""
             overlays.append(draw_points(image, spots, title))
-        paths = [str(path) for path in save_images(self._folder, overlays)]
+        paths = [str(path) for path in save_images(self.folder / "images", overlays)]
         return kept({**row, "images": paths if times else [*row["images"], *paths]})
 
 

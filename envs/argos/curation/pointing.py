@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from typing_extensions import override
@@ -22,18 +23,9 @@ from .entities import entities_of
 from .rows import DrawnPoint, MakeEnv, SampleEnv
 
 
+@dataclass(eq=False)
 class PointToEntities(CurationStep):
     """Adds ``points`` to each row: for each entity in each image or frame, in whole pixels.
-
-    Args:
-        make_env: Creates the environment that the samples are from.
-        model: The pointing model: ``"oracle"``, for procedural samples, or a scorer
-            (`Scorer.parse`), for example
-            ``"openai:allenai/Molmo-7B-D-0924?base_url=http://localhost:8000/v1"``. In the paper it
-            is Molmo-7B.
-        label: The name of the environment in the journal.
-        coordinates: Unit of the points that a pointing model writes as JSON
-            (`visenv.verifier.models.read_pointing`).
 
     Raises:
         ConfigurationError: If there is no such scorer, or this is not an Argos environment.
@@ -41,20 +33,24 @@ class PointToEntities(CurationStep):
 
     name: ClassVar[str] = "argos-point"
 
-    def __init__(
-        self,
-        make_env: MakeEnv,
-        model: str,
-        label: str = "",
-        coordinates: Coordinates = "pixels",
-    ) -> None:
-        self._model, self._name = _pointing_model(model, coordinates)
-        self._samples = SampleEnv(make_env)
-        self._label = label
+    make_env: MakeEnv
+    pointing_model: str
+    """The pointing model: oracle, for procedural samples, or a scorer, for example
+    openai:allenai/Molmo-7B-D-0924?base_url=http://localhost:8000/v1. In the paper it is Molmo-7B.
+    """
+    label: str = ""
+    pointing_coordinates: Coordinates = "pixels"
+    """Unit of the points that the model writes as JSON: pixels (Qwen2.5-VL), or from 0 to 1000
+    (Qwen3-VL). Molmo's points are always from 0 to 100.
+    """
+
+    def __post_init__(self) -> None:
+        self._model, self._name = _pointing_model(self.pointing_model, self.pointing_coordinates)
+        self._samples = SampleEnv(self.make_env)
 
     @override
     def settings(self) -> dict[str, Any]:
-        return {"env": self._label, "pointing_model": self._name}
+        return {"env": self.label, "pointing_model": self._name}
 
     @override
     async def decide(self, row: Row) -> RowOutcome:

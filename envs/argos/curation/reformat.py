@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
 from typing import Any, ClassVar
@@ -29,34 +29,33 @@ _BRACKETS = re.compile(
 )
 
 
+@dataclass(eq=False)
 class Reformat(CurationStep):
     """Rewrites the turn of each episode in the form that the environment's prompt requests.
 
     ``(12, 34)`` becomes ``<point x1="12" y1="34" alt="mug">mug</point>``, ``[F3 @ t=1.00s]``
     becomes "frame 3 at 1.00 seconds", and ``[F3-F6 @ t=1.00-2.50s]`` becomes "frame 3 at 1.00
     seconds to frame 6 at 2.50 seconds". The final answer, and points without a name, do not change.
-
-    Args:
-        images: The folder of the episodes' images.
-        folder: The output folder; images are written to ``images/`` in it.
     """
 
     name: ClassVar[str] = "argos-reformat"
 
-    def __init__(self, images: Path, folder: Path) -> None:
-        self._images = images
-        self._folder = folder / "images"
+    images: Path
+    folder: Path
+
+    def __post_init__(self) -> None:
+        self._out_images = self.folder / "images"
 
     @override
     async def decide(self, row: Row) -> RowOutcome:
-        episode = episode_from_json(row, self._images)
+        episode = episode_from_json(row, self.images)
         if len(episode.turns) != 1:
             raise DataError(f"expected one turn, got {len(episode.turns)}")
         references = references_of(row)
         text = reformat(episode.turns[0].text, references)
         changed = with_text(episode, text)
-        if self._folder.absolute() != self._images.absolute():
-            save_images(self._folder, episode.images)
+        if self._out_images.absolute() != self.images.absolute():
+            save_images(self._out_images, episode.images)
         return kept({"id": row["id"], **episode_to_json(changed)})
 
 

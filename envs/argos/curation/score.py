@@ -24,30 +24,28 @@ from .extraction import references_of
 from .rows import MakeEnv, SampleEnv
 
 
+@dataclass(eq=False)
 class ScoreTraces(CurationStep):
     """Turns rows with traces into episodes, whose reward is the score of the verifier.
 
     The trace becomes the turn of the policy, and its references are taken from the extraction. A
     row fails if its episode is aborted because a teacher of the verifier failed.
-
-    Args:
-        make_env: Creates the environment; its options name the teachers of the verifier.
-        folder: The folder to which episodes are written; images are written to ``images/`` in it.
-        label: The name of the environment and its data in the journal.
     """
 
     name: ClassVar[str] = "argos-score"
 
-    def __init__(self, make_env: MakeEnv, folder: Path, label: str = "") -> None:
-        self._make_env = make_env
-        self._folder = folder / "images"
-        self._label = label
-        self._all = [SampleEnv(make_env)]
+    make_env: MakeEnv
+    folder: Path
+    label: str = ""
+
+    def __post_init__(self) -> None:
+        self._out_images = self.folder / "images"
+        self._all = [SampleEnv(self.make_env)]
         self._idle = list(self._all)
 
     @override
     def settings(self) -> dict[str, Any]:
-        return {"env": self._label}
+        return {"env": self.label}
 
     @override
     async def decide(self, row: Row) -> RowOutcome:
@@ -64,13 +62,13 @@ class ScoreTraces(CurationStep):
             raise DataError(
                 f"the place contains {episode.sample_id!r}, but the row {row.get('sample')!r:.80}"
             )
-        save_images(self._folder, episode.images)
+        save_images(self._out_images, episode.images)
         scored = {"id": row["id"], **episode_to_json(episode), "extraction": row["extraction"]}
         return kept(scored)
 
     def _free(self) -> SampleEnv:
         if not self._idle:
-            self._idle.append(SampleEnv(self._make_env))
+            self._idle.append(SampleEnv(self.make_env))
             self._all += self._idle
         return self._idle.pop()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from typing_extensions import override
@@ -21,38 +22,32 @@ SAMPLING = Sampling(temperature=0.6, max_tokens=6144)
 """Sampling parameters of rollouts, 8 of each sample (appendix C.2)."""
 
 
+@dataclass(eq=False)
 class Traces(CurationStep):
     """Adds a ``trace`` to each row, a rollout of the teacher.
 
     For an image, the teacher sees original and overlay, and is told to rely on the original; for
     a video it sees only the overlay.
 
-    Args:
-        make_env: Creates the environment that the samples are from.
-        policy: The policy that writes the traces; in the paper GLM-4.1V-9B.
-        sampling: The sampling parameters; the seed is replaced by that of the row.
-        label: The name of policy and environment in the journal.
-
     Raises:
         ConfigurationError: If this is not an Argos environment, or it has relative coordinates.
     """
 
     name: ClassVar[str] = "argos-traces"
+    default_tries: ClassVar[int] = 8
 
-    def __init__(
-        self,
-        make_env: MakeEnv,
-        policy: Policy[Any],
-        sampling: Sampling = SAMPLING,
-        label: str = "",
-    ) -> None:
-        self._samples = SampleEnv(make_env)
-        self._teacher = TeacherModel(policy, sampling)
-        self._label = label
+    make_env: MakeEnv
+    policy: Policy[Any]
+    sampling: Sampling = SAMPLING
+    label: str = ""
+
+    def __post_init__(self) -> None:
+        self._samples = SampleEnv(self.make_env)
+        self._teacher = TeacherModel(self.policy, self.sampling)
 
     @override
     def settings(self) -> dict[str, Any]:
-        return {"players": self._label, **self._teacher.settings()}
+        return {"players": self.label, **self._teacher.settings()}
 
     @override
     async def decide(self, row: Row) -> RowOutcome:

@@ -9,6 +9,7 @@ their reward is the score of the verifier::
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -22,16 +23,11 @@ from visenv.errors import ConfigurationError, DataError
 from visenv.verifier.gate import ACCURACY
 
 
+@dataclass(eq=False)
 class Verify(CurationStep):
     """Keeps a sample if its best rollout scores at least `threshold` and its answer is right.
 
     The best rollout has the largest reward; ties go to the first.
-
-    Args:
-        lines: All rollouts; read once before the first decision.
-        images: The folder of the episodes' images.
-        folder: The output folder of the kept episodes; images are written to ``images/`` in it.
-        threshold: The minimum reward.
 
     Attributes:
         paper_yield: The share of rollouts that the paper kept (section 4).
@@ -43,20 +39,36 @@ class Verify(CurationStep):
     name: ClassVar[str] = "argos-verify"
     paper_yield: ClassVar[float] = 0.031
 
-    def __init__(
-        self, lines: Iterable[InputRow], images: Path, folder: Path, threshold: float = 0.7
-    ) -> None:
-        if not 0 < threshold <= 1:
-            raise ConfigurationError(f"threshold must be in (0, 1], got {threshold}.")
-        self._images = images
-        self._folder = folder / "images"
-        self._threshold = threshold
-        self._best = best_rollouts(lines)
+    lines: Iterable[InputRow]
+    images: Path
+    folder: Path
+    threshold: float = 0.7
+    """Minimum reward."""
+
+    def __post_init__(self) -> None:
+        if not 0 < self.threshold <= 1:
+            raise ConfigurationError(f"threshold must be in (0, 1], got {self.threshold}.")
+        self._out_images = self.folder / "images"
+        self._best = best_rollouts(self.lines)
+        self._kept: set[str] = set()
 
     @override
     def settings(self) -> dict[str, Any]:
         """Return the threshold, which decides whether a rollout is kept."""
-        return {"threshold": self._threshold}
+        return {"threshold": self.threshold}
+
+    @override
+    def notes(self) -> list[str]:
+        """Return the share of kept rollouts."""
+        rollouts = sum(1 for _ in self.lines)
+        share = len(self._kept) / max(1, rollouts)
+        return [f"yield {share:.1%} of the rollouts (paper: {self.paper_yield:.1%})"]
+
+    @override
+    def remember(self, row: Row, outcome: RowOutcome) -> None:
+        """Count a rollout that was kept before."""
+        if outcome.status == "kept":
+            self._kept.add(str(row["id"]))
 
     @override
     async def decide(self, row: Row) -> RowOutcome:
@@ -66,10 +78,11 @@ class Verify(CurationStep):
             return dropped("another rollout of the sample is better")
         if accuracy < 1:
             return dropped("the answer is wrong")
-        if reward < self._threshold:
+        if reward < self.threshold:
             return dropped("the score is below the threshold", reward=reward)
-        if self._folder.absolute() != self._images.absolute():
-            save_images(self._folder, episode_from_json(row, self._images).images)
+        if self._out_images.absolute() != self.images.absolute():
+            save_images(self._out_images, episode_from_json(row, self.images).images)
+        self._kept.add(str(row["id"]))
         return kept(row)
 
 

@@ -4,13 +4,14 @@ Each step is a `visenv.curation.step.CurationStep` over rows in JSONL files; `vi
 them.
 """
 
+from visenv.curation.writer import Writer
+
 from .armbench import ArmBenchItems
 from .constraints import ConstraintItems
 from .duplicates import Dedupe
 from .judging import MakePairs
 from .negatives import Negatives
 from .scripted import ScriptedGenerator
-from .writer import Writer
 
 __all__ = [
     "ArmBenchItems",

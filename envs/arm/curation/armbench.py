@@ -14,7 +14,8 @@ Every draw is seeded only by the row's id.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -24,13 +25,13 @@ from typing_extensions import override
 from visenv.curation.journal import RowOutcome, dropped, kept
 from visenv.curation.lines import Row
 from visenv.curation.step import seed_of
+from visenv.curation.writer import UnusableReplyError, Writer, WritingStep, read_text, read_texts
 from visenv.errors import ConfigurationError, UnknownNameError
 
 from .judging import arranged, check_track, judging_row
 from .leaks import correctness_cue, is_too_simple, states
 from .prompts import descriptions, long_responses
 from .rows import QuestionRow, question_of, without
-from .writer import UnusableReplyError, Writer, WritingStep, read_text, read_texts
 
 
 class ItemForm(NamedTuple):
@@ -70,19 +71,14 @@ class WrittenItem(NamedTuple):
     wrong: list[str]
 
 
+@dataclass(eq=False)
 class ArmBenchItems(WritingStep):
-    """Creates judging items from questions.
+    """Creates judging items from questions with short answers, as for ARMBench-VL.
+
+    The name of the output file, ``<folder>/<track>.jsonl``, is the track of the items.
 
     The writer is asked again if its right response does not state the right answer, or if the
     responses differ too much in length; a leak drops the row, as in the paper.
-
-    Args:
-        writer: The writer of the responses.
-        folder: The output folder.
-        track: The track of the items, a key of `FORMS`.
-        tags: The forms of the track to draw from; all by default.
-        length_ratio: Maximum ratio of the lengths of the right response and another one.
-        seed: The seed of form and order.
 
     Raises:
         UnknownNameError: If there is no such track or tag.
@@ -91,28 +87,27 @@ class ArmBenchItems(WritingStep):
 
     name: ClassVar[str] = "armbench"
 
-    def __init__(
-        self,
-        writer: Writer,
-        folder: Path,
-        track: str = "fine_grained_perception",
-        tags: Sequence[str] = (),
-        length_ratio: float = 2.0,
-        seed: int = 0,
-    ) -> None:
-        super().__init__(writer)
+    writer: Writer
+    out: Path
+    tags: tuple[str, ...] = ()
+    """The forms of the track to choose from; by default all."""
+    length_ratio: float = 2.0
+    """Maximum ratio between the lengths of a response and of the right response, in both
+    directions.
+    """
+    seed: int = 0
+    """Seed of form and order."""
+
+    def __post_init__(self) -> None:
+        self._track = track = self.out.stem
         if check_track(track) not in FORMS:
             raise ConfigurationError(f"Items of {track} are made by checks, not by a writer.")
-        for tag in tags:
+        for tag in self.tags:
             if tag not in FORMS[track]:
                 raise UnknownNameError(f"form of {track}", tag, FORMS[track])
-        if not length_ratio > 1:
-            raise ConfigurationError(f"length_ratio must be above 1, got {length_ratio}.")
-        self._folder = folder
-        self._track = track
-        self._tags = sorted(set(tags)) or sorted(FORMS[track])
-        self._length_ratio = length_ratio
-        self._seed = seed
+        if not self.length_ratio > 1:
+            raise ConfigurationError(f"length_ratio must be above 1, got {self.length_ratio}.")
+        self._tags = sorted(set(self.tags)) or sorted(FORMS[track])
 
     @override
     def settings(self) -> dict[str, Any]:
@@ -120,8 +115,8 @@ class ArmBenchItems(WritingStep):
             **self.writer.settings(),
             "track": self._track,
             "tags": self._tags,
-            "length_ratio": self._length_ratio,
-            "seed": self._seed,
+            "length_ratio": self.length_ratio,
+            "seed": self.seed,
         }
 
     @override
@@ -141,12 +136,12 @@ class ArmBenchItems(WritingStep):
             "answer": question.response,
             "style": form.style,
         }
-        return kept(judging_row(item, tag, preds, gt, self._folder), tag=tag)
+        return kept(judging_row(item, tag, preds, gt, self.out.parent), tag=tag)
 
     def _form(self, name: str) -> tuple[str, ItemForm]:
         forms = FORMS[self._track]
         shares = np.array([forms[tag].share for tag in self._tags], float)
-        rng = np.random.default_rng(seed_of("form", self._seed, name))
+        rng = np.random.default_rng(seed_of("form", self.seed, name))
         tag = self._tags[int(rng.choice(len(shares), p=shares / shares.sum()))]
         return tag, forms[tag]
 
@@ -169,7 +164,7 @@ class ArmBenchItems(WritingStep):
             self._check(written, question)
             return written
 
-        seed = seed_of("armbench", self._seed, name)
+        seed = seed_of("armbench", self.seed, name)
         return await self.writer.write(prompt, question.images, read, seed)
 
     def _check(self, written: WrittenItem, question: QuestionRow) -> None:
@@ -180,14 +175,14 @@ class ArmBenchItems(WritingStep):
             raise UnusableReplyError("same response", "No two responses may be the same.")
         for wrong in written.wrong:
             ratio = len(wrong) / len(written.right)
-            if not 1 / self._length_ratio <= ratio <= self._length_ratio:
+            if not 1 / self.length_ratio <= ratio <= self.length_ratio:
                 complaint = "All responses must be about equally long."
                 raise UnusableReplyError("unequal length", complaint)
 
     def _arranged(
         self, written: WrittenItem, form: ItemForm, name: str
     ) -> tuple[list[str], int | str]:
-        seed = seed_of("order", self._seed, name)
+        seed = seed_of("order", self.seed, name)
         preds, gt = arranged(written.right, written.wrong, seed)
         return (preds[:1], str(gt == 1)) if form.responses == 1 else (preds, gt)
 

@@ -6,6 +6,7 @@ answers and satisfies some constraints, and the checks decide which.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,6 +17,7 @@ from visenv.curation.journal import RowOutcome, dropped, failed, kept
 from visenv.curation.lines import Row
 from visenv.curation.places import sample_at
 from visenv.curation.step import CurationStep, seed_of
+from visenv.curation.writer import is_refusal
 from visenv.data.source import IndexedSource, check_declared_truth
 from visenv.episodes import save_images
 from visenv.errors import ConfigurationError, DataError
@@ -25,65 +27,52 @@ from visenv.types import Message, Reply, Sample, Sampling, TurnRequest
 
 from ..ground_truth import Constraint, InstructionTruth
 from .judging import judging_row
-from .writer import is_refusal
+
+SAMPLING = Sampling(max_tokens=2048)
 
 
+@dataclass(eq=False)
 class ConstraintItems(CurationStep):
     """Samples a response to each instruction, and creates an item for each constraint with a check.
 
-    Rows are places in the source. An item is a ``single_rm`` in the layout of ARMBench-VL, with the
-    constraint and its check in ``constraints``.
-
-    Args:
-        source: Instructions with an `InstructionTruth`, such as those of
-            `visenv.envs.arm.datasets.mm_ifeval`.
-        policy: The policy that answers. It cannot be one that requests advice from an environment
-            (oracle, random).
-        folder: The output folder.
-        sampling: The sampling parameters; the seed is replaced by that of the row.
-        dialect: How the checks parse a text (`visenv.checks`).
-        image_pixels: Maximum number of pixels of an image; larger ones are shrunk.
-        label: The name of policy and data in the journal.
-        seed: The seed of the sampling.
+    The output file must be ``<folder>/multimodal_instruction_following.jsonl``. An item is a
+    ``single_rm`` in the layout of ARMBench-VL, with the constraint and its check in
+    ``constraints``.
     """
 
     name: ClassVar[str] = "constraints"
+    hidden: ClassVar[tuple[str, ...]] = ("image_pixels",)
+    concurrency: ClassVar[int] = 64
 
-    def __init__(
-        self,
-        source: IndexedSource,
-        policy: Policy[Any],
-        folder: Path,
-        sampling: Sampling | None = None,
-        dialect: Dialect = "strict",
-        image_pixels: int = ARM_PIXELS,
-        label: str = "",
-        seed: int = 0,
-    ) -> None:
-        check_declared_truth(source, (InstructionTruth,), type(self).__name__)
-        self._source = source
-        self._policy = policy
-        self._folder = folder
-        self._sampling = sampling or Sampling(max_tokens=2048)
-        self._dialect = dialect
-        self._image_pixels = image_pixels
-        self._label = label
-        self._seed = seed
+    source: IndexedSource
+    policy: Policy[Any]
+    folder: Path
+    sampling: Sampling = SAMPLING
+    dialect: Dialect = "strict"
+    """The variant of the checks."""
+    image_pixels: int = ARM_PIXELS
+    """Maximum number of pixels of an image; larger ones are shrunk."""
+    label: str = ""
+    seed: int = 0
+    """Seed of the sampling."""
+
+    def __post_init__(self) -> None:
+        check_declared_truth(self.source, (InstructionTruth,), type(self).__name__)
 
     @override
     def settings(self) -> dict[str, Any]:
         return {
-            "players": self._label,
-            "temperature": self._sampling.temperature,
-            "max_tokens": self._sampling.max_tokens,
-            "dialect": self._dialect,
-            "image_pixels": self._image_pixels,
-            "seed": self._seed,
+            "players": self.label,
+            "temperature": self.sampling.temperature,
+            "max_tokens": self.sampling.max_tokens,
+            "dialect": self.dialect,
+            "image_pixels": self.image_pixels,
+            "seed": self.seed,
         }
 
     @override
     async def decide(self, row: Row) -> RowOutcome:
-        sample = sample_at(self._source, row)
+        sample = sample_at(self.source, row)
         constraints = sample.truth_as(InstructionTruth).constraints
         checked = [each for each in constraints if each.checks]
         if not checked:
@@ -96,7 +85,7 @@ class ConstraintItems(CurationStep):
             return failed("empty reply", "The reply was empty.")
         if is_refusal(response):
             return failed("refusal", response[:300])
-        images = [str(path) for path in save_images(self._folder / "images", sample.images)]
+        images = [str(path) for path in save_images(self.folder / "images", sample.images)]
         plain = {"question": sample.question, "images": images, "sample": sample.id}
         return kept(
             *(
@@ -108,7 +97,7 @@ class ConstraintItems(CurationStep):
     def _item(self, row: Row, response: str, constraint: Constraint) -> Row:
         try:
             keeps = all(
-                check(each.name, response, each.arguments, self._dialect)
+                check(each.name, response, each.arguments, self.dialect)
                 for each in constraint.checks
             )
         except ConfigurationError as error:
@@ -120,15 +109,13 @@ class ConstraintItems(CurationStep):
             "judge": {"method": "rule_based", "verify_funcs": functions},
         }
         item = {**row, "constraints": [entry]}
-        return judging_row(item, "single_rm", [response], str(keeps), self._folder)
+        return judging_row(item, "single_rm", [response], str(keeps), self.folder)
 
     async def _answer(self, sample: Sample, name: str) -> Reply:
-        seed = seed_of("constraints", self._seed, name)
-        session = self._policy.open(seed)
-        session.observe([_instruction(sample, self._image_pixels)])
-        return await self._policy.respond(
-            session, TurnRequest(), self._sampling._replace(seed=seed)
-        )
+        seed = seed_of("constraints", self.seed, name)
+        session = self.policy.open(seed)
+        session.observe([_instruction(sample, self.image_pixels)])
+        return await self.policy.respond(session, TurnRequest(), self.sampling._replace(seed=seed))
 
 
 def _instruction(sample: Sample, image_pixels: int) -> Message:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import unicodedata
 from collections import defaultdict
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -80,6 +81,7 @@ def _counts(pair: _Pair) -> NDArray[np.int32]:
     return np.bincount(codes % _BUCKETS, minlength=_BUCKETS).astype(np.int32)
 
 
+@dataclass(eq=False)
 class Dedupe(CurationStep):
     """Drops pairs whose two responses are too similar, and near copies of earlier pairs.
 
@@ -89,10 +91,6 @@ class Dedupe(CurationStep):
     all kept pairs of the same images; this is quadratic only in the number of pairs that share
     their images or have none.
 
-    Args:
-        contrast: Pairs whose responses have at least this similarity are dropped.
-        duplicate: Pairs with at least this similarity to an earlier one in each text are dropped.
-
     Raises:
         ConfigurationError: If a threshold is not above 0 and at most 1.
     """
@@ -100,12 +98,15 @@ class Dedupe(CurationStep):
     name: ClassVar[str] = "dedupe"
     in_order: ClassVar[bool] = True
 
-    def __init__(self, contrast: float = 0.9, duplicate: float = 0.95) -> None:
-        for name, value in (("contrast", contrast), ("duplicate", duplicate)):
+    contrast: float = 0.9
+    """Pairs whose responses are at least this similar are dropped, 0 to 1."""
+    duplicate: float = 0.95
+    """Pairs at least this similar to an earlier one with the same images are dropped, 0 to 1."""
+
+    def __post_init__(self) -> None:
+        for name, value in (("contrast", self.contrast), ("duplicate", self.duplicate)):
             if not 0 < value <= 1:
                 raise ConfigurationError(f"{name} must be above 0 and at most 1, got {value}.")
-        self._contrast = contrast
-        self._duplicate = duplicate
         self._groups: dict[str, _Group] = defaultdict(_Group)
         self._digests: dict[str, str] = {}
 
@@ -117,17 +118,17 @@ class Dedupe(CurationStep):
 
     @override
     def settings(self) -> dict[str, Any]:
-        return {"contrast": self._contrast, "duplicate": self._duplicate}
+        return {"contrast": self.contrast, "duplicate": self.duplicate}
 
     @override
     async def decide(self, row: Row) -> RowOutcome:
         """Keep the pair if it has contrast and is new."""
         pair = _pair(row)
         contrast = fuzz.ratio(pair.chosen, pair.rejected) / 100
-        if contrast >= self._contrast:
+        if contrast >= self.contrast:
             return dropped("responses too alike", similarity=round(contrast, 4))
         group = self._groups[self._images(row)]
-        found = group.copy_of(pair, self._duplicate)
+        found = group.copy_of(pair, self.duplicate)
         if found is not None:
             return dropped("near duplicate", of=found[0], similarity=round(found[1], 4))
         group.add(pair)

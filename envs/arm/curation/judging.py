@@ -8,6 +8,7 @@ items with ``data="armbench:<folder>"`` (`visenv.envs.arm.datasets.armbench`).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -66,40 +67,37 @@ def check_track(track: str) -> str:
     return track
 
 
+@dataclass(eq=False)
 class MakePairs(CurationStep):
-    """Creates judging items from preference pairs without a writer, as training data for a judge.
-
-    Args:
-        folder: The output folder.
-        both_orders: Whether each pair is written in both orders, as the paper does with
-            LLaVA-Critic's pairs, instead of in one order that is drawn with its id.
-        seed: The seed of the order.
-    """
+    """Creates judging items from preference pairs without a writer, to train a judge."""
 
     name: ClassVar[str] = "arrange"
 
-    def __init__(self, folder: Path, both_orders: bool = False, seed: int = 0) -> None:
-        self._folder = folder
-        self._both_orders = both_orders
-        self._seed = seed
+    folder: Path
+    both_orders: bool = False
+    """Write each pair in both orders, as the paper does with LLaVA-Critic's pairs, instead of in
+    one random order.
+    """
+    seed: int = 0
+    """Seed of the order."""
 
     @override
     def settings(self) -> dict[str, Any]:
-        return {"both_orders": self._both_orders, "seed": self._seed}
+        return {"both_orders": self.both_orders, "seed": self.seed}
 
     @override
     async def decide(self, row: Row) -> RowOutcome:
         short_text(row, "question")
         pair = [short_text(row, "chosen"), short_text(row, "rejected")]
         plain = without(row, "chosen", "rejected")
-        if not self._both_orders:
-            seed = seed_of("arrange", self._seed, row["id"])
+        if not self.both_orders:
+            seed = seed_of("arrange", self.seed, row["id"])
             preds, gt = arranged(pair[0], pair[1:], seed)
-            return kept(judging_row(plain, "pair_rm", preds, gt, self._folder))
+            return kept(judging_row(plain, "pair_rm", preds, gt, self.folder))
         return kept(
             *(
                 judging_row(
-                    {**plain, "id": f"{row['id']}/{gt}"}, "pair_rm", pair[::step], gt, self._folder
+                    {**plain, "id": f"{row['id']}/{gt}"}, "pair_rm", pair[::step], gt, self.folder
                 )
                 for gt, step in ((1, 1), (2, -1))
             )

@@ -7,6 +7,7 @@ A row ``{"id", "question", "images", "response"}`` becomes preference pairs ``{"
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,26 +16,20 @@ from typing_extensions import override
 from visenv.curation.journal import RowOutcome, kept
 from visenv.curation.lines import Row
 from visenv.curation.step import seed_of
+from visenv.curation.writer import UnusableReplyError, Writer, WritingStep, read_texts
 from visenv.errors import ConfigurationError, UnknownNameError
 
 from .leaks import correctness_cue, words
 from .prompts import FLAWS, flawed_responses
 from .rows import QuestionRow, question_of, without
-from .writer import UnusableReplyError, Writer, WritingStep, read_texts
 
 
+@dataclass(eq=False)
 class Negatives(WritingStep):
     """Requests flawed responses from a writer, each with an error of a given kind.
 
     The writer is asked again if a flawed response is equal to the right one or to another one, or
     if it mentions its correctness.
-
-    Args:
-        writer: The writer of the responses.
-        count: Number of flawed responses to each question.
-        flaws: Kinds of error to draw from, keys of `FLAWS`; all by default. Each row draws `count`
-            different ones, by its id.
-        seed: The seed of the draws.
 
     Raises:
         UnknownNameError: If a flaw is unknown.
@@ -43,40 +38,43 @@ class Negatives(WritingStep):
 
     name: ClassVar[str] = "negatives"
 
-    def __init__(
-        self, writer: Writer, count: int = 1, flaws: Sequence[str] = tuple(FLAWS), seed: int = 0
-    ) -> None:
-        super().__init__(writer)
-        for flaw in flaws:
+    writer: Writer
+    count: int = 1
+    """Number of flawed responses to each question."""
+    flaws: tuple[str, ...] = ()
+    """Kinds of errors to choose from; by default all."""
+    seed: int = 0
+    """Seed of the random choices."""
+
+    def __post_init__(self) -> None:
+        for flaw in self.flaws:
             if flaw not in FLAWS:
                 raise UnknownNameError("flaw", flaw, FLAWS)
-        if not 1 <= count <= len(set(flaws)):
+        self._flaws = sorted(set(self.flaws or FLAWS))
+        if not 1 <= self.count <= len(self._flaws):
             raise ConfigurationError(
-                f"Expected a count from 1 to {len(set(flaws))}, one kind of flaw for each "
-                f"response, got {count}."
+                f"Expected a count from 1 to {len(self._flaws)}, one kind of flaw for each "
+                f"response, got {self.count}."
             )
-        self._count = count
-        self._flaws = sorted(set(flaws))
-        self._seed = seed
 
     @override
     def settings(self) -> dict[str, Any]:
         return {
             **self.writer.settings(),
-            "count": self._count,
+            "count": self.count,
             "flaws": self._flaws,
-            "seed": self._seed,
+            "seed": self.seed,
         }
 
     @override
     async def compose(self, row: Row) -> RowOutcome:
         question = question_of(row)
-        seed = seed_of("negatives", self._seed, row["id"])
-        order = np.random.default_rng(seed).permutation(len(self._flaws))[: self._count]
+        seed = seed_of("negatives", self.seed, row["id"])
+        order = np.random.default_rng(seed).permutation(len(self._flaws))[: self.count]
         flaws = [self._flaws[place] for place in order]
 
         def read(reply: Row) -> list[str]:
-            responses = read_texts(reply, "responses", self._count)
+            responses = read_texts(reply, "responses", self.count)
             _check(responses, question)
             return responses
 

@@ -6,13 +6,11 @@ import re
 from typing import NamedTuple
 
 from visenv.curation.lines import Row
+from visenv.curation.writer import MAX_CHARACTERS
 from visenv.data.rows import text_of
 from visenv.errors import DataError
 
 _OPTION = re.compile(r"^\(([A-Z])\)[ \t]*(\S.*)$", re.MULTILINE)
-
-MAX_CHARACTERS = 100_000
-"""Maximum length of a text, because comparing two texts takes quadratic time."""
 
 
 class QuestionRow(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
@@ -25,54 +26,51 @@ DIFFICULTIES = {"easy": range(1, 4), "medium": range(4, 8), "hard": range(8, 11)
 T = TypeVar("T")
 
 
+@dataclass(eq=False)
 class _Rating(CurationStep):
     """Implements the parts that both steps share; the judge sees the first image of a row.
 
-    Args:
+    Attributes:
         scorer: A scorer with a vision-language model.
     """
 
-    def __init__(self, scorer: Scorer) -> None:
-        self._scorer = scorer
+    scorer: Scorer
 
     @override
     def settings(self) -> Mapping[str, Any]:
         """Return the scorer, without its address and other connection settings."""
-        return {"scorer": self._scorer.name}
+        return {"scorer": self.scorer.name}
 
     def _judge(self, prompt: str, parse: Callable[[str], T]) -> Judge[T]:
-        return Judge(self._scorer, prompt, parse, tries=3)
+        return Judge(self.scorer, prompt, parse, tries=3)
 
 
+@dataclass(eq=False)
 class RateZoom(_Rating):
     """Adds ``zoom_score`` (1 to 10), ``difficulty`` and ``dataset`` to each row.
 
     The rater in the paper is Qwen3-VL-4B-Instruct. A row fails if its rating cannot be parsed in
     three tries.
-
-    Args:
-        scorer: A scorer with a vision-language model.
-        dataset: The name of the rows' data set, for example ``"tallyqa"``.
     """
 
     name: ClassVar[str] = "zoom-score"
 
-    def __init__(self, scorer: Scorer, dataset: str) -> None:
-        super().__init__(scorer)
-        self._dataset = dataset
+    dataset: str
+    """Name of the rows' data set: vsr, tallyqa or gqa."""
 
     @override
     def settings(self) -> Mapping[str, Any]:
-        return {**super().settings(), "dataset": self._dataset}
+        return {**super().settings(), "dataset": self.dataset}
 
     @override
     async def decide(self, row: Row) -> RowOutcome:
         judge = self._judge(ZOOM_SCORE, read_zoom_score)
         score = await judge.ask(image=image_of(row), question=text_of(row, "question"))
-        rated = {"zoom_score": score, "difficulty": difficulty_of(score), "dataset": self._dataset}
+        rated = {"zoom_score": score, "difficulty": difficulty_of(score), "dataset": self.dataset}
         return kept({**row, **rated})
 
 
+@dataclass(eq=False)
 class DropUnclear(_Rating):
     """Drops rows whose question is unclear or whose answer is doubtful."""
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from typing_extensions import override
 
 from visenv.curation.journal import RowOutcome, dropped, kept
-from visenv.curation.lines import InputRows, Row
+from visenv.curation.lines import JsonLines, Row
 from visenv.curation.step import CurationStep
 from visenv.data.rows import text_of
 from visenv.errors import ConfigurationError
@@ -53,23 +54,23 @@ TRAINING = {
 """The samples of each stage (§4.1)."""
 
 
+@dataclass(eq=False)
 class Stratify(CurationStep):
-    """Keeps the first rows of each data set and difficulty, up to the sizes of the paper.
-
-    Args:
-        sizes: The maximum number of rows of each ``(dataset, difficulty)``.
-    """
+    """Keeps the first rows of each data set and difficulty, up to the sizes of the paper."""
 
     name: ClassVar[str] = "stratify"
     in_order: ClassVar[bool] = True
+    hidden: ClassVar[tuple[str, ...]] = ("sizes",)
 
-    def __init__(self, sizes: Mapping[tuple[str, str], int] = EVALUATION_SIZES) -> None:
-        self._sizes = sizes
+    sizes: Mapping[tuple[str, str], int] = field(default_factory=lambda: EVALUATION_SIZES)
+    """Maximum number of rows of each data set and difficulty."""
+
+    def __post_init__(self) -> None:
         self._taken: Counter[tuple[str, str]] = Counter()
 
     @override
     def settings(self) -> Mapping[str, Any]:
-        return {f"{dataset} {level}": size for (dataset, level), size in self._sizes.items()}
+        return {f"{dataset} {level}": size for (dataset, level), size in self.sizes.items()}
 
     @override
     def begin(self) -> None:
@@ -80,7 +81,7 @@ class Stratify(CurationStep):
         """Return a message for each set that has fewer rows than the paper's."""
         return [
             f"{dataset} {level}: only {self._taken[dataset, level]} of {size} rows were found"
-            for (dataset, level), size in self._sizes.items()
+            for (dataset, level), size in self.sizes.items()
             if self._taken[dataset, level] < size
         ]
 
@@ -94,20 +95,17 @@ class Stratify(CurationStep):
     async def decide(self, row: Row) -> RowOutcome:
         """Keep a row if its set is not full."""
         stratum = _stratum(row)
-        if stratum not in self._sizes:
+        if stratum not in self.sizes:
             return dropped("no set of this data set and difficulty")
-        if self._taken[stratum] >= self._sizes[stratum]:
+        if self._taken[stratum] >= self.sizes[stratum]:
             return dropped("the set is full")
         self._taken[stratum] += 1
         return kept(row)
 
 
+@dataclass(eq=False)
 class MagsTrain(CurationStep):
     """Selects the samples of one training stage, without images of other files of rows.
-
-    Args:
-        stage: ``"stage1"`` or ``"stage2"``.
-        others: Rows whose images are excluded: those of the evaluation and of the other stage.
 
     Raises:
         ConfigurationError: If there is no such stage.
@@ -116,28 +114,33 @@ class MagsTrain(CurationStep):
     name: ClassVar[str] = "mags-train"
     in_order: ClassVar[bool] = True
 
-    def __init__(self, stage: str, others: Sequence[InputRows]) -> None:
-        if stage not in TRAINING:
-            raise ConfigurationError(f"stage must be one of {[*TRAINING]}, got {stage!r}.")
-        self._stage = stage
-        self._forbidden = {name for lines in others for name in _image_names(lines)}
+    stage: Literal["stage1", "stage2"]
+    """The training stage."""
+    without: tuple[Path, ...] = ()
+    """Files of rows whose images are excluded: the evaluation set, and the other stage."""
+
+    def __post_init__(self) -> None:
+        if self.stage not in TRAINING:
+            raise ConfigurationError(f"stage must be one of {[*TRAINING]}, got {self.stage!r}.")
+        self._forbidden = {name for path in self.without for name in _image_names(JsonLines(path))}
         self._left: Counter[DatasetQuota] = Counter()
         self.begin()
 
     @override
     def settings(self) -> Mapping[str, Any]:
         """Return the stage and the excluded images."""
-        return {"stage": self._stage, "forbidden": sorted(self._forbidden)}
+        return {"stage": self.stage, "forbidden": sorted(self._forbidden)}
 
     @override
     def begin(self) -> None:
-        self._left = Counter({share: share.samples for share in TRAINING[self._stage]})
+        self._left = Counter({share: share.samples for share in TRAINING[self.stage]})
 
     @override
     def notes(self) -> list[str]:
         """Return a message for each data set that has fewer rows than the stage needs."""
-        return [
-            f"{self._stage} needs {share.samples} rows of {share.dataset}, and only "
+        warning = "Without --without, training may use images of the evaluation set."
+        return [warning] * (not self.without) + [
+            f"{self.stage} needs {share.samples} rows of {share.dataset}, and only "
             f"{share.samples - left} were found"
             for share, left in self._left.items()
             if left
@@ -165,7 +168,7 @@ class MagsTrain(CurationStep):
 
     def _share(self, row: Row) -> DatasetQuota | None:
         dataset, difficulty = _stratum(row)
-        for share in TRAINING[self._stage]:
+        for share in TRAINING[self.stage]:
             if share.dataset == dataset and share.difficulty in (None, difficulty):
                 return share
         return None

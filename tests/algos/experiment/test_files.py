@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from visenv.errors import ConfigurationError, UnknownNameError, VisenvError
+from visenv.registration import RECIPES
 
 pytestmark = pytest.mark.component("torch", "transformers")
 
@@ -194,14 +195,17 @@ def test_option_without_a_value_is_named(write: Callable[[str], Path]) -> None:
 
 
 def test_shipped_recipes_are_found_by_name() -> None:
-    from visenv.algos.experiment.files import FOLDER, recipe_path
+    from visenv.algos.experiment.files import recipe_path
 
-    names = [path.stem for path in FOLDER.glob("*.toml")]
-    assert "zoom_tiny" in names
-    for name in names:
+    for name in RECIPES:
         assert read(recipe_path(name)).phases
     with pytest.raises(UnknownNameError, match="Did you mean 'zoom_tiny'"):
         recipe_path("zoom-tyni")
+    assert recipe_path("visenv.recipes:zoom_tiny.toml") == recipe_path("zoom_tiny")
+    with pytest.raises(ConfigurationError, match=r"is not in the package 'visenv\.recipes'"):
+        recipe_path("visenv.recipes:zoom_tyni.toml")
+    with pytest.raises(ConfigurationError, match="cannot be imported"):
+        recipe_path("no_such_package:zoom_tiny.toml")
 
 
 NAMES = st.sampled_from(

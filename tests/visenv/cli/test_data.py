@@ -14,14 +14,15 @@ import pytest
 
 from tests.programs import run_killed
 from visenv.cli import _command, main
-from visenv.cli.data import DataCommand
-from visenv.cli.data.samples import DifficultyCommand
+from visenv.cli.data import load_step
+from visenv.curation import difficulty
+from visenv.curation.difficulty import Difficulty
 from visenv.curation.journal import CurationJournal
 from visenv.curation.lines import JsonLines
 from visenv.envs.arm.datasets.armbench import ARMBench
 from visenv.episodes import read_episodes
 from visenv.policies.scripted import ScriptedPolicy
-from visenv.registration import CURATION, load
+from visenv.registration import CURATION
 from visenv.types import EventLog, Sample
 
 pytestmark = pytest.mark.component("opencv")
@@ -138,27 +139,31 @@ def test_step_that_was_killed_continues(tmp_path: Path) -> None:
     assert len(list(read_episodes(tmp_path / "killed" / "e.jsonl"))) == 16
 
 
-def difficulty(data: str, *options: str) -> DifficultyCommand:
-    return DifficultyCommand(
-        env="ZoomVQA-v0",
-        data=data,
-        by="asking",
-        policy_option=list(options),
-        out=Path("hard.jsonl"),
-    )
-
-
 def test_journal_contains_data_and_policy_but_not_the_server(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     class Scored(list[Sample]):
         score = None
 
-    monkeypatch.setattr(DifficultyCommand, "_source", lambda _: Scored())
+    found: list[Any] = []
+
+    def run(step: Difficulty, *_: Any) -> None:
+        found.append(step.settings())
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(difficulty, "source_of", lambda _: Scored())
+    monkeypatch.setattr(Difficulty, "run", run)
 
     def settings(data: str, *options: str) -> Any:
-        return difficulty(data, *options)._asking(ScriptedPolicy([])).settings()
+        words = [word for option in options for word in ("--policy-option", option)]
+        command = ["difficulty", "ZoomVQA-v0", "--data", data, "--by", "asking", "--samples", "1"]
+        with pytest.raises(ZeroDivisionError):
+            main(["data", *command, *words, "--out", str(tmp_path / "hard.jsonl")])
+        return found[-1]
 
+    monkeypatch.setattr("visenv.cli.step_options.make_policy", lambda *_: ScriptedPolicy([]))
+    monkeypatch.setattr("visenv.cli.step_options.env_maker", lambda *_: None)
+    monkeypatch.setattr("visenv.curation.places.source_of", lambda _: Scored([]))
     begun = settings("vstar:a", "model=m", "expert_rate=0.5", "base_url=http://here/v1")
     assert begun == settings("vstar:a", "expert_rate=0.5", "model=m", "base_url=http://there/v1")
     assert begun != settings("vstar:b", "model=m", "expert_rate=0.5")
@@ -209,44 +214,112 @@ def test_curation_steps_have_help(capsys: pytest.CaptureFixture[str]) -> None:
         assert f"usage: visenv data {name}" in said
         assert "--out" in said
         assert "\n\n\n" not in said
-    assert DataCommand.__doc__
+    with pytest.raises(SystemExit):
+        main(["data", "--help"])
+    said = capsys.readouterr().out
+    assert all(f"\n  {name} " in said for name in CURATION)
+    assert "cannot be" not in said
 
 
-def test_help_loads_no_part_and_nothing_that_draws_or_learns() -> None:
+def test_help_loads_only_the_step_and_nothing_that_learns() -> None:
     program = (
         "import sys\n"
         "from visenv.cli import main\n"
+        "from visenv.registration import MANIFESTS\n"
         "try: main(['data', 'trajectories', '--help'])\n"
-        "except SystemExit: print(*sys.modules, sep='\\n', file=sys.stderr)\n"
+        "except SystemExit: pass\n"
+        "manifests = {'visenv.envs', *(path.partition(':')[0] for path in MANIFESTS)}\n"
+        "print(*({*sys.modules} - manifests), sep='\\n', file=sys.stderr)\n"
     )
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     loaded = done.stderr.splitlines()
     assert "visenv.cli.data" in loaded
-    heavy = (
-        "visenv.algos",
-        "visenv.envs",
-        "visenv.policies",
-        "visenv.curation.difficulty",
-        "torch",
-        "PIL",
-        "cv2",
-        "rapidfuzz",
-    )
-    assert not [name for name in loaded if f"{name}.".startswith(tuple(f"{one}." for one in heavy))]
+    heavy = ("visenv.algos.", "visenv.envs.", "visenv.policies.", "torch.", "rapidfuzz.")
+    assert not [name for name in loaded if f"{name}.".startswith(heavy)]
 
 
 def test_curation_steps_exist_at_the_places_of_the_table() -> None:
-    steps = {name for name in CURATION if name not in ("passages", "writer")}
-    assert steps | {"difficulty"} == {words[0] for words in chain(Path("x"))} | {
+    assert {*CURATION} == {words[0] for words in chain(Path("x"))} | {
         "constraints",
         "distort",
         *("zoom-score", "clear", "stratify", "mags-train"),
         *("argos-draft", "argos-entities", "argos-point", "argos-overlay", "argos-traces"),
         *("argos-extract", "argos-score", "argos-verify", "argos-reformat", "argos-mix"),
     }
-    for name in steps:
-        assert load("curation step", name).name == name
+    for name in {*CURATION} - {"difficulty"}:  # whose name contains the way of measuring
+        assert load_step(name).name == name
+
+
+def test_options_of_every_step_have_a_help(capsys: pytest.CaptureFixture[str]) -> None:
+    for name in CURATION:
+        with pytest.raises(SystemExit):
+            main(["data", name, "--help"])
+        said = re.sub(r"[│\s]+", " ", capsys.readouterr().out)
+        for option in re.findall(r"(?<= )--[a-z-]+(?= [A-Z{])", said.partition("╭")[2]):
+            assert re.search(rf"{option} \S+ [A-Z][a-z]+ ", said), (name, option)
+
+
+OWN_STEPS = """
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from visenv.curation.journal import dropped, kept
+from visenv.curation.step import CurationStep
+
+@dataclass
+class Short(CurationStep):
+    name = "short"
+    most: int = 3
+    async def decide(self, row):
+        return kept(row) if len(row["question"]) <= self.most else dropped("long")
+
+@dataclass
+class Plain:
+    most: int = 3
+
+class NoDataclass(CurationStep):
+    name = "none"
+
+@dataclass
+class Twice(Short):
+    rows_of: Any = None
+    concurrency: int = 3
+    scorer: Any = None
+
+@dataclass
+class Unfilled(Short):
+    policy: Any = None
+    make_env: Any = None
+    images: Path = Path()
+"""
+
+WRONG_STEPS = {
+    ("Plain",): "'own_steps:Plain' must be a dataclass that extends CurationStep",
+    ("NoDataclass",): "'own_steps:NoDataclass' must be a dataclass that extends CurationStep",
+    ("Twice",): "The step Twice has the field 'concurrency', which is an option that",
+    ("Unfilled", "ZoomVQA-v0", "--policy", "oracle", "--out", "o.jsonl"): (
+        "The step Unfilled has the field 'images', which `visenv data` cannot fill"
+    ),
+}
+
+
+def test_own_step_runs_by_its_module(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "own_steps.py").write_text(OWN_STEPS)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    rows = [{"id": "a", "question": "Why"}, {"id": "b", "question": "Where"}]
+    (tmp_path / "q.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    assert main(["data", "own_steps:Short", "q.jsonl", "--out", "short.jsonl"]) == 0
+    assert [line.row["id"] for line in JsonLines(tmp_path / "short.jsonl")] == ["a"]
+    assert main(["data", "own_steps:Short", "q.jsonl", "--most", "5", "--out", "all.jsonl"]) == 0
+    assert len(list(JsonLines(tmp_path / "all.jsonl"))) == 2
+    capsys.readouterr()
+    for (name, *words), problem in WRONG_STEPS.items():
+        assert main(["data", f"own_steps:{name}", *words]) == 1
+        assert problem in capsys.readouterr().err
 
 
 def test_guide_names_every_step_with_options_that_there_are() -> None:
@@ -256,7 +329,7 @@ def test_guide_names_every_step_with_options_that_there_are() -> None:
     commands = [shlex.split(line) for line in re.findall(r"^visenv data (.+)", guide, re.MULTILINE)]
     for words in commands:
         _command("data", words)  # exits with SystemExit if the words cannot be parsed
-    assert {words[0] for words in commands} == {*CURATION} - {"passages", "writer"} | {"difficulty"}
+    assert {words[0] for words in commands} == {*CURATION}
 
 
 def test_judges_of_documents_play_filter_and_export_too(made: Path, tmp_path: Path) -> None:

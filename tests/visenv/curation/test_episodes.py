@@ -59,7 +59,7 @@ def play(folder: Path, policy: Any, count: int = 3, tries: int = 1, name: str = 
 
 def test_samples_become_rows_with_their_images(tmp_path: Path) -> None:
     out = tmp_path / "q.jsonl"
-    step = Questions(make_env, tmp_path / "images", "zoom")
+    step = Questions(make_env, tmp_path, "zoom")
     assert step.run(seed_lines(3), out).kept == 3
     step.close()
     for line in JsonLines(out):

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from visenv.envs.embodied.simulators.survey import PLAYER_VARIABLE
 from visenv.errors import RunError
 from visenv.simulators import install, survey
 
@@ -75,11 +76,11 @@ def test_survey_names_what_is_missing_and_how_to_get_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("VISENV_SIMULATORS", str(tmp_path / "none"))
-    monkeypatch.delenv(survey.PLAYER_VARIABLE, raising=False)
+    monkeypatch.delenv(PLAYER_VARIABLE, raising=False)
     found = {finding.name: finding for finding in survey.survey()}
     assert not found["interpreter"].there
     assert "make simulators" in found["interpreter"].detail
-    assert survey.PLAYER_VARIABLE in found["Unity player of AI2-THOR"].detail
+    assert PLAYER_VARIABLE in found["Unity player of AI2-THOR"].detail
 
 
 @pytest.mark.component("libero", "robosuite", "mujoco", "osmesa")

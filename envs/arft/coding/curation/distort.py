@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from typing_extensions import override
@@ -23,77 +23,64 @@ from ..world.questions import procedural
 from ..world.sources import DistortedRows, DistortedWorld
 
 
+@dataclass(eq=False)
 class Distort(CurationStep):
-    """Distorts the samples that are listed by `plan_lines`.
+    """Makes samples whose images are rotated, dark, blurred etc., in the layout of MAT-Coding.
+
+    ArftCoding-v0 plays them with ``--data mat_coding:<folder of the file>``.
 
     A row has the fields of MAT-Coding, ``{id, question, answers, ori_image_path,
     processed_image_path, type, split}``, and ``distortions`` with their parameters, the ``box`` of
     a crop, and ``options`` if the sample has some, so that ``mat_coding:<folder>`` can read it.
     Images are PNG files in ``images`` beside the rows, named by the hash of their pixels; equal
     images are written once.
-
-    Args:
-        source: The source of the samples.
-        folder: The folder to which rows are written.
-        seed: The seed of samples and parameters.
-        label: The name of the source in the journal.
     """
 
     name: ClassVar[str] = "distort"
+    hidden: ClassVar[tuple[str, ...]] = ("source",)
 
-    def __init__(
-        self, source: DistortedWorld | DistortedRows, folder: Path, seed: int, label: str
-    ) -> None:
-        self._source = source
-        self._folder = folder
-        self._seed = seed
-        self._label = label
+    folder: Path
+    data: str = "procedural"
+    """Data set of questions about one image, or procedural: documents and scenes."""
+    plan: Literal["train", "test"] = "train"
+    """How often each problem occurs: as in the paper's 1,200 training samples, or its 200 test
+    samples.
+    """
+    problems: tuple[str, ...] = ()
+    """Instead of a plan: the problems, all equally often, for example rotation90+noise."""
+    samples: int | None = None
+    """Number of samples; by default as many as the plan, or 100 of each problem."""
+    seed: int = 0
+    """Seed of the plan's order, the samples and the parameters."""
+    source: DistortedWorld | DistortedRows | None = None
+    """The distorted samples, instead of those of `data`."""
 
-    @classmethod
-    def planned(
-        cls,
-        data: str,
-        folder: Path,
-        plan: str = "train",
-        problems: Sequence[str] = (),
-        count: int | None = None,
-        seed: int = 0,
-    ) -> tuple[Distort, list[InputRow]]:
-        """Create the step for a named source, and its input rows.
+    def __post_init__(self) -> None:
+        self._plan: Plan = PLANS[self.plan]
+        if self.problems:
+            self._plan = dict.fromkeys(map(read_problems, self.problems), 100)
+        self._source = self._open() if self.source is None else self.source
 
-        Args:
-            data: A data set of questions about one image, such as ``"textvqa:<folder>"``, or
-                ``"procedural"``.
-            folder: The folder to which rows are written.
-            plan: A key of `PLANS`: how often each problem occurs.
-            problems: Problems to use instead of a plan, in equal numbers, for example
-                ``["rotation90+noise"]``.
-            count: The number of samples; by default that of the plan, or 100 of each problem.
-            seed: The seed of the plan's order, the samples and the parameters.
+    def _open(self) -> DistortedWorld | DistortedRows:
+        if self.data == "procedural":
+            return procedural(plan=self._plan)
+        return DistortedRows(open_data(self.data), self._plan, self.seed)
 
-        Raises:
-            UnknownNameError: If there is no such data set or problem.
-            ConfigurationError: If the count is 0, or larger than the source.
-            DataError: If the data set cannot be read.
-        """
-        chosen: Plan = PLANS[plan]
-        if problems:
-            chosen = dict.fromkeys(map(read_problems, problems), 100)
-        if data == "procedural":
-            world = procedural(plan=chosen)
-            return cls(world, folder, seed, data), plan_lines(chosen, seed, count)
-        rows = DistortedRows(open_data(data), chosen, seed)
-        return cls(rows, folder, seed, data), plan_lines(chosen, seed, count, len(rows))
+    @override
+    def rows(self) -> list[InputRow]:
+        """Return a row for each sample of the plan."""
+        most = len(self._source) if isinstance(self._source, DistortedRows) else None
+        return plan_lines(self._plan, self.seed, self.samples, most)
 
     @override
     def settings(self) -> dict[str, Any]:
-        return {"source": self._label, "seed": self._seed}
+        return {"source": self.data, "seed": self.seed}
 
     @override
     async def decide(self, row: Row) -> RowOutcome:
         sample, original = self._made(row)
         images = [original, *sample.images]
-        paths = save_images(self._folder / "images", images)
+        paths = save_images(self.folder / "images", images)
         before, after = (f"images/{path.name}" for path in paths)
         truth = sample.truth_as(CodingTruth)
         return kept(
@@ -117,7 +104,7 @@ class Distort(CurationStep):
         if isinstance(self._source, DistortedRows):
             return self._source[place], self._source.source[place].images[0]
         problems = read_problems(row["problems"])
-        rng = np.random.default_rng(seed_of(self._seed, place))
+        rng = np.random.default_rng(seed_of(self.seed, place))
         clean, sample = self._source.made(problems, rng)
         return sample, clean.images[0]
 

@@ -11,11 +11,11 @@ from visenv.errors import ConfigurationError
 from visenv.received import require_trust
 from visenv.simulators.opengl import OpenGLError, choose_backend, find_library, missing_library
 from visenv.simulators.settings import IN_PROCESS, HostLimits, SimulatorSpec
-from visenv.simulators.survey import PLAYER_VARIABLE
 
 from ...options import EmbodiedOptions
 from ...presets import EmbodiedPreset
 from ...simulation import EpisodeRunner
+from ..survey import PLAYER_VARIABLE
 from .published import PublishedRunner
 from .simulation import ThorRunner
 

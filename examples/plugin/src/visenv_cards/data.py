@@ -33,7 +33,7 @@ class Decks(RowSource):
         for place, content in read_rows(file, "data"):
             with self._listing(place):
                 row = json_object(content)
-                sample = deal(*_checked(row), name=f"deck-{place.row}")
+                sample = deal(*checked(row), name=f"deck-{place.row}")
                 self._keep(place, sample, sample.images)
         self._require_rows(file.parent)
 
@@ -42,7 +42,12 @@ class Decks(RowSource):
         return tuple(images)
 
 
-def _checked(row: dict[str, Any]) -> tuple[list[str], int]:
+def checked(row: dict[str, Any]) -> tuple[list[str], int]:
+    """Return the cards and the number of a row.
+
+    Raises:
+        DataError: If one of them is missing or invalid.
+    """
     cards, asked = row.get("cards"), row.get("asked")
     if not isinstance(cards, list) or len(cards) != CARDS or not set(cards) <= set(COLORS):
         raise DataError(f"cards must be {CARDS} of {', '.join(COLORS)}, got {cards!r:.80}")

@@ -331,7 +331,7 @@ def test_built_samples_are_played_by_name(
 
     rows = DistortedRows([clean()], {("dark",): 1})
     lines = plan_lines({("dark",): 1}, 0)
-    Distort(rows, tmp_path, 0, "one").run(lines, tmp_path / "rows.jsonl")
+    Distort(tmp_path, source=rows).run(lines, tmp_path / "rows.jsonl")
     monkeypatch.setitem(
         registration.DATA, "mat_coding", "visenv.envs.arft.datasets.mat_coding:MatCoding"
     )

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from visenv.data.open import open_data
 from visenv.envs.arft.datasets.bamboogle import Bamboogle
 from visenv.envs.arft.datasets.hotpotqa import HotpotQA
-from visenv.envs.arft.datasets.multi_hop import MultiHopSource, write_passages
+from visenv.envs.arft.datasets.multi_hop import MultiHopSource
 from visenv.envs.arft.datasets.musique import MuSiQue
 from visenv.envs.arft.datasets.wikimultihop import WikiMultihop
 from visenv.envs.arft.search.ground_truth import SearchTruth
 from visenv.errors import DataError, UnknownNameError
 from visenv.search import Passage
-from visenv.search.corpus import Corpus
+from visenv.search.corpus import Corpus, write_passages
 
 Row = dict[str, Any]
 Made = Callable[[Path], MultiHopSource]

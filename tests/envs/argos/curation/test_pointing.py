@@ -12,7 +12,6 @@ import pytest
 
 from visenv.curation.lines import JsonLines
 from visenv.curation.step import StepReport
-from visenv.envs import argos
 from visenv.envs.argos.curation import DraftAnswers, PointToEntities
 from visenv.errors import ConfigurationError, UnknownNameError
 from visenv.makers import env_maker
@@ -46,7 +45,7 @@ def pointed(
 
         return gym.make("visenv/ArgosImage-v0", data=[SAMPLE], view_side=100)
 
-    step = PointToEntities(make, f"rules:{__name__}:replies", coordinates=coordinates)
+    step = PointToEntities(make, f"rules:{__name__}:replies", pointing_coordinates=coordinates)
     account = step.run(JsonLines(path), out)
     step.close()
     return account, next((line.row for line in JsonLines(out)), None)
@@ -88,7 +87,7 @@ def test_environment_reads_points_of_its_pointing_model_in_the_given_unit() -> N
 
     def places(coordinates: str) -> Any:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(argos, "Verifier", verifier)
+            patch.setattr("visenv.envs.argos.make.Verifier", verifier)
             gym.make("visenv/ArgosImage-v0", teachers=given, pointing_coordinates=coordinates)
         model = made[-1].pointing_model
         assert model is not None

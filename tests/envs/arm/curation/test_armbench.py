@@ -30,7 +30,7 @@ TRACK = "fine_grained_perception"
 
 
 def bench(kit: Any, policy: Any, *tags: str, track: str = TRACK, **options: Any) -> ArmBenchItems:
-    return ArmBenchItems(Writer(policy), kit.folder / "out", track, tags, **options)
+    return ArmBenchItems(Writer(policy), kit.folder / "out" / f"{track}.jsonl", tags, **options)
 
 
 def run(kit: Any, reply: Any, tag: str, row: Any = QUESTION, **options: Any) -> Any:
@@ -180,13 +180,13 @@ def test_hostile_rows_are_accounted_for(kit: Any) -> None:
 def test_armbench_without_a_writer_or_images() -> None:
     writer: Any = None
     with pytest.raises(UnknownNameError, match="Did you mean 'fine_grained_perception'"):
-        ArmBenchItems(writer, Path("x"), "fine_grained")
+        ArmBenchItems(writer, Path("fine_grained.jsonl"))
     with pytest.raises(UnknownNameError, match="Did you mean '4-way-pair_rm'"):
-        ArmBenchItems(writer, Path("x"), tags=["4-way"])
+        ArmBenchItems(writer, Path(f"{TRACK}.jsonl"), tags=("4-way",))
     with pytest.raises(ConfigurationError, match="made by checks"):
-        ArmBenchItems(writer, Path("x"), "multimodal_instruction_following")
+        ArmBenchItems(writer, Path("multimodal_instruction_following.jsonl"))
     with pytest.raises(ConfigurationError, match="above 1"):
-        ArmBenchItems(writer, Path("x"), length_ratio=1)
+        ArmBenchItems(writer, Path(f"{TRACK}.jsonl"), length_ratio=1)
 
 
 # ---------------------------------------------------------------------------- reading

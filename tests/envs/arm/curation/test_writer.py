@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from visenv.envs.arm.curation import Writer
-from visenv.envs.arm.curation.writer import (
+from visenv.curation.writer import (
     UnusableReplyError,
     is_refusal,
     read_reply,
     read_text,
     read_texts,
 )
+from visenv.envs.arm.curation import Writer
 from visenv.errors import ConfigurationError, ImageError, PolicyError
 from visenv.types import Sampling
 

@@ -143,10 +143,11 @@ def test_sets_with_too_few_rows_are_reported(tmp_path: Path) -> None:
 
 def test_stage_with_too_few_rows_is_reported(tmp_path: Path) -> None:
     pool = rows(tmp_path / "in.jsonl", question(0, dataset="gqa", difficulty="hard"))
-    step = MagsTrain("stage2", [])
+    step = MagsTrain("stage2")
     for _ in range(2):
         step.run(pool, tmp_path / "out.jsonl")
         assert step.notes() == [
+            "Without --without, training may use images of the evaluation set.",
             "stage2 needs 10 rows of tallyqa, and only 0 were found",
             "stage2 needs 10 rows of gqa, and only 1 were found",
         ]
@@ -162,7 +163,7 @@ def test_training_shares_no_image_with_evaluation(tmp_path: Path) -> None:
         question(40, dataset="gqa", difficulty="easy"),
         question(41, dataset="vsr", **hard),
     )
-    account = MagsTrain("stage2", [evaluation]).run(pool, tmp_path / "stage2.jsonl")
+    account = MagsTrain("stage2", (evaluation.path,)).run(pool, tmp_path / "stage2.jsonl")
     kept = written(tmp_path / "stage2.jsonl")
     assert [row["dataset"] for row in kept] == ["tallyqa"] * 10 + ["gqa"] * 10
     assert kept[0]["id"] == "r2"
@@ -175,7 +176,7 @@ def test_training_shares_no_image_with_evaluation(tmp_path: Path) -> None:
 
 def test_stage_that_there_is_not_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="stage3"):
-        MagsTrain("stage3", [])
+        MagsTrain("stage3")  # type: ignore[arg-type]
 
 
 def test_steps_run_from_the_command_line(

@@ -56,7 +56,7 @@ class ToyPictures:
 @pytest.mark.slow
 def test_paper_s_test_set_is_built_and_read_back(tmp_path: Path) -> None:
     world = DistortedWorld(ToyPictures())
-    step = Distort(world, tmp_path, 0, "toy")
+    step = Distort(tmp_path, source=world)
     account = step.run(plan_lines(PLANS["test"], 0), tmp_path / "MAT-Coding.jsonl")
     assert (account.kept, account.rows) == (200, 200)
     data = MatCoding(tmp_path)
@@ -77,7 +77,7 @@ def test_paper_s_test_set_is_built_and_read_back(tmp_path: Path) -> None:
 
 def test_data_set_is_distorted_row_by_row(tmp_path: Path) -> None:
     rows = DistortedRows([clean(f"{place}") for place in range(8)], seed=3)
-    step = Distort(rows, tmp_path, 3, "toy")
+    step = Distort(tmp_path, seed=3, source=rows)
     step.run(plan_lines(PLANS["train"], 3, 8, 8), tmp_path / "out.jsonl")
     data = MatCoding(tmp_path)
     for place in range(8):

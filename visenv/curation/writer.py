@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeVar
 
 from typing_extensions import override
 
@@ -22,7 +23,8 @@ from visenv.images import ARM_PIXELS, fit
 from visenv.policy import Policy
 from visenv.types import Image, Message, Sampling, TurnRequest
 
-from .rows import MAX_CHARACTERS
+MAX_CHARACTERS = 100_000
+"""Maximum length of a text, because comparing two texts takes quadratic time."""
 
 WrittenT = TypeVar("WrittenT")
 
@@ -126,15 +128,17 @@ class Writer:
         return [fit(Image.from_file(path), self._image_pixels) for path in paths]
 
 
+@dataclass(eq=False)
 class WritingStep(CurationStep):
     """Implements a step that uses a writer; a row without a usable reply fails.
 
-    Args:
+    Attributes:
         writer: The writer.
     """
 
-    def __init__(self, writer: Writer) -> None:
-        self.writer = writer
+    concurrency: ClassVar[int] = 64
+
+    writer: Writer
 
     async def compose(self, row: Row) -> RowOutcome:
         """Decide on a row; may raise `UnusableReplyError` and the errors of `decide`."""
