@@ -1,0 +1,1 @@
+"""Compares algorithms on a suite of tiny tasks (`visenv compare`)."""
