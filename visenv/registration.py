@@ -166,6 +166,7 @@ EXAMINATIONS: dict[str, str] = {
 
 RECIPES: dict[str, str] = {
     "train": "visenv.algos.experiment.command:train",
+    "compare": "visenv.algos.comparison:compare",
 }
 
 CURATION: dict[str, str] = {

@@ -99,9 +99,19 @@ class Cell:
         """Return the name of the algorithm with the size of groups, the row of the table."""
         return label_of(self.algorithm, self.num_generations)
 
+    def write(self, folder: Path) -> None:
+        """Write the cell to a folder of results.
+
+        The file appears when it is complete and on the disk.
+        """
+        path = cell_file(folder, self.label, self.task, self.seed)
+        for created in (folder, path.parent):
+            output_folder(created)
+        write_text(path, json.dumps(sealed(asdict(self)), indent=2) + "\n")
+
 
 def label_of(algorithm: str, num_generations: int | None) -> str:
-    """Return the row of an algorithm in the table; it is also a folder name without colons."""
+    """Return the name of an algorithm with the size of its groups, if it is given."""
     return algorithm if num_generations is None else f"{algorithm}, groups of {num_generations}"
 
 
@@ -113,14 +123,6 @@ def folder_name(label: str) -> str:
 def cell_file(folder: Path, label: str, task: str, seed: int) -> Path:
     """Return the file of a cell in a folder of results."""
     return folder / folder_name(label) / f"{task}-seed-{seed}.json"
-
-
-def write_cell(folder: Path, cell: Cell) -> None:
-    """Write a cell; the file appears when it is complete and on the disk."""
-    path = cell_file(folder, cell.label, cell.task, cell.seed)
-    for created in (folder, path.parent):
-        output_folder(created)
-    write_text(path, json.dumps(sealed(asdict(cell)), indent=2) + "\n")
 
 
 def read_cell(path: Path) -> Cell:
