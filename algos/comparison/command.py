@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 
@@ -17,8 +17,8 @@ from visenv.terminal import rich_text
 from .cells import Cell, read_cells
 from .picture import draw_comparison
 from .run import BASELINES, FILTERED_SFT, Plan, is_finished, run_cell
-from .table import rows_of, table
-from .tasks import QUICK_TASKS, TASKS, TaskRecipes, read_task
+from .table import Row, rows_of, table
+from .tasks import QUICK_TASKS, TASKS, read_task
 
 
 def compare(
@@ -56,17 +56,12 @@ def compare(
         RunError: If cells failed; the others are in the table.
     """
     started = time.monotonic()
-    names = list(dict.fromkeys([*BASELINES, *algorithms]))
-    for name in names:
-        if name != FILTERED_SFT:
-            make_algorithm(name, {})
-    suite = QUICK_TASKS if quick else tuple(TASKS)
-    recipes = [read_task(name) for name in dict.fromkeys(tasks or suite)]
-    chosen = list(dict.fromkeys(seeds or ((0,) if quick else (0, 1, 2))))
-    plans = list(_plans(names, recipes, chosen, num_generations))
+    plans = planned(algorithms, tasks, seeds, num_generations, quick=quick)
     failed: dict[str, str] = {}
     for plan in plans:
-        if is_finished(plan, out) or (time.monotonic() - started) / 60 >= minutes:
+        if (time.monotonic() - started) / 60 >= minutes:
+            break
+        if is_finished(plan, out):
             continue
         try:
             run_cell(plan, out, runs, threads).write(out)
@@ -79,26 +74,52 @@ def compare(
         raise RunError(f"{len(failed)} cells failed:\n{problems}")
 
 
-def _plans(
+def planned(
     algorithms: Sequence[str],
-    tasks: Sequence[TaskRecipes],
+    tasks: Sequence[str],
     seeds: Sequence[int],
-    sizes: Sequence[int],
-) -> Iterator[Plan]:
-    """Yield the cells in their order: all of the first seed, task by task, then the next seed."""
-    for seed, task in product(seeds, tasks):
-        yield from (Plan(algorithm, task, seed) for algorithm in algorithms)
-        yield from (Plan(BASELINES[0], task, seed, size) for size in sizes)
+    num_generations: Sequence[int],
+    *,
+    quick: bool,
+) -> list[Plan]:
+    """Return the cells in their order: all of the first seed, task by task, then the next seed.
+
+    The arguments and the errors are those of `compare`.
+    """
+    names = list(dict.fromkeys([*BASELINES, *algorithms]))
+    for name in names:
+        if name != FILTERED_SFT:
+            make_algorithm(name, {})
+    suite = QUICK_TASKS if quick else tuple(TASKS)
+    recipes = [read_task(name) for name in dict.fromkeys(tasks or suite)]
+    plans: list[Plan] = []
+    for seed, task in product(dict.fromkeys(seeds or ((0,) if quick else (0, 1, 2))), recipes):
+        plans += [Plan(name, task, seed) for name in names]
+        plans += [Plan(BASELINES[0], task, seed, size) for size in num_generations]
+    return plans
+
+
+def summarized(
+    cells: Sequence[Cell], plans: Sequence[Plan], against: Path | None = None
+) -> tuple[list[Row], str]:
+    """Return the rows of the table, and the table as Markdown.
+
+    Args:
+        cells: The finished cells.
+        plans: The cells that were asked for.
+        against: Another folder of results; None for none.
+    """
+    others = [] if against is None else read_cells(against)
+    wanted = [(plan.label, plan.task.name, plan.seed) for plan in plans]
+    rows = rows_of(cells, wanted, others, f" ({against})")
+    tasks = [*(task for _, task, _ in wanted), *(cell.task for cell in (*cells, *others))]
+    return rows, table(rows, list(dict.fromkeys(tasks)))
 
 
 def _write_results(folder: Path, plans: Sequence[Plan], against: Path | None) -> str:
     """Write the table and the picture of all cells of a folder; return the table."""
     cells = read_cells(folder)
-    others: list[Cell] = [] if against is None else read_cells(against)
-    wanted = [(plan.label, plan.task.name, plan.seed) for plan in plans]
-    rows = rows_of(cells, wanted, others, f" ({against})")
-    tasks = [*(plan.task.name for plan in plans), *(cell.task for cell in (*cells, *others))]
-    text = table(rows, list(dict.fromkeys(tasks)))
+    rows, text = summarized(cells, plans, against)
     write_text(output_folder(folder) / "results.md", text)
     draw_comparison(rows, cells, folder / "results.png")
     return text

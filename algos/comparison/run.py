@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from visenv.errors import DataError
+from visenv.errors import DataError, RunError
 from visenv.provenance import provenance
 
 from ..experiment.experiment import SharedPhases, run_recipe
@@ -82,7 +82,7 @@ def run_cell(plan: Plan, folder: Path, runs: Path, threads: int) -> Cell:
 
     Raises:
         ConfigurationError: If a part cannot be created.
-        RunError: If the folder of the run contains another run.
+        RunError: If the folder of the run contains another run, or filtered SFT cannot be run.
         DivergedError: If training diverges.
     """
     base = plan.task.recipe
@@ -103,8 +103,10 @@ def _training(plan: Plan, folder: Path) -> Phase:
     if plan.algorithm != FILTERED_SFT:
         phase = plan.task.recipe.phases[TRAINING]
         return with_algorithm(phase, plan.algorithm, plan.num_generations)
-    grpo = plan._replace(algorithm=BASELINES[0], num_generations=None)
-    return filtered_sft(plan.task, equal_steps(read_cell(grpo.file(folder))))
+    grpo = plan._replace(algorithm=BASELINES[0]).file(folder)
+    if not grpo.exists():
+        raise RunError("Filtered SFT takes as long as GRPO, which has no cell.")
+    return filtered_sft(plan.task, equal_steps(read_cell(grpo)))
 
 
 def equal_steps(grpo: Cell) -> int:

@@ -47,11 +47,6 @@ class Row:
     scores: Mapping[Place, Accuracy]
     wanted: int = 0
 
-    @property
-    def tasks(self) -> list[str]:
-        """Return the tasks with a score."""
-        return list(dict.fromkeys(place.task for place in self.scores))
-
     def values(self, way: str, places: Iterable[Place] | None = None) -> list[list[float]]:
         """Return the scores of each task.
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
+from typing import Any
 
-from visenv.errors import ConfigurationError, UnknownNameError
+from visenv.errors import ConfigurationError, RunError, UnknownNameError
 
 from ..experiment.files import read_recipe, recipe_path
 from ..experiment.recipe import Phase, Recipe
@@ -67,11 +68,29 @@ class TaskRecipes:
 
     @property
     def digest(self) -> str:
-        """Return a checksum of all settings that influence scores, apart from the algorithm."""
+        """Return a checksum of the settings that influence scores, apart from the algorithm.
+
+        Settings with their default values are left out, so that a new setting changes no checksum.
+        """
         recipe = self.recipe
-        parts = (recipe.environments, recipe.mixture, recipe.phases, recipe.evaluation)
         model = replace(recipe.model, options={**recipe.model.options, "threads": None})
-        return hashlib.sha256(repr((*parts, model, self.filtered)).encode()).hexdigest()[:16]
+        parts = (recipe.environments, recipe.mixture, recipe.phases, recipe.evaluation)
+        told = [_without_defaults(part) for part in (*parts, model, self.filtered)]
+        return hashlib.sha256(repr(told).encode()).hexdigest()[:16]
+
+
+def _without_defaults(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _without_defaults(part) for name, part in value.items()}
+    if not is_dataclass(value):
+        return value
+    default = type(value)()
+    told = {each.name: getattr(value, each.name) for each in fields(value)}
+    return {
+        name: _without_defaults(part)
+        for name, part in told.items()
+        if part != getattr(default, name)
+    }
 
 
 def read_task(name: str) -> TaskRecipes:
@@ -140,10 +159,10 @@ def filtered_sft(task: TaskRecipes, steps: int) -> Phase:
     """Return the phase of SFT on the demonstrations with the highest reward.
 
     Raises:
-        ConfigurationError: If the recipe of the task has no such phase.
+        RunError: If the recipe of the task has no such phase.
     """
     if task.filtered is None:
-        raise ConfigurationError(f"The recipe of {task.name} has no phase filtered-sft.")
+        raise RunError(f"The recipe of {task.name} has no phase filtered-sft.")
     phase = replace(task.filtered, control=False, begins_with=WARM_UP, as_long_as="", steps=steps)
     return _evaluated(phase)
 

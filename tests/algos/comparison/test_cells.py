@@ -15,7 +15,7 @@ from visenv.algos.comparison.cells import cell_file, read_cell, read_cells
 from visenv.algos.comparison.run import equal_steps
 from visenv.algos.comparison.tasks import TASKS, filtered_sft, read_task, with_algorithm
 from visenv.checksums import sealed
-from visenv.errors import ConfigurationError, DataError, UnknownNameError
+from visenv.errors import ConfigurationError, DataError, RunError, UnknownNameError
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=5),
@@ -112,5 +112,5 @@ def test_unusable_tasks_raise(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="end with a phase of RL"):
         read_task(str(path))
     path.write_text(TASK.replace("[phases.filtered-sft]", "[phases.other]"))
-    with pytest.raises(ConfigurationError, match="no phase filtered-sft"):
+    with pytest.raises(RunError, match="no phase filtered-sft"):
         filtered_sft(read_task(str(path)), 3)

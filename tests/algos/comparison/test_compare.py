@@ -15,7 +15,7 @@ from tests.algos.comparison.cells import TASK, make_cell
 from tests.programs import run_killed
 from visenv.algos.comparison import command
 from visenv.algos.comparison.cells import Cell, cell_file
-from visenv.algos.comparison.run import BASELINES, Plan
+from visenv.algos.comparison.run import BASELINES, Plan, run_cell
 from visenv.algos.comparison.tasks import read_task
 from visenv.cli import main
 from visenv.errors import DataError, DivergedError, RunError
@@ -79,7 +79,14 @@ def test_cells_of_another_task_with_the_same_name_raise(
 ) -> None:
     make_cell("grpo", "task", settings="old").write(tmp_path / "out")
     with pytest.raises(DataError, match="measured with other settings of task"):
-        compare(minutes=0)
+        compare()
+
+
+def test_filtered_sft_needs_the_cell_of_grpo(task: str, tmp_path: Path) -> None:
+    plan = Plan("filtered_sft", read_task(task), 0)
+    with pytest.raises(RunError, match="GRPO, which has no cell"):
+        run_cell(plan, tmp_path / "out", tmp_path / "runs", 1)
+    assert not (tmp_path / "runs").exists()
 
 
 def check_cell(folder: Path, name: str, task: str, label: str) -> None:
