@@ -48,7 +48,7 @@ class CurvePoint:
 
 
 @dataclass(frozen=True)
-class Cell:
+class ComparisonCell:
     """Holds the results of one algorithm on one task with one seed.
 
     Attributes:
@@ -125,19 +125,19 @@ def cell_file(folder: Path, label: str, task: str, seed: int) -> Path:
     return folder / folder_name(label) / f"{task}-seed-{seed}.json"
 
 
-def read_cell(path: Path) -> Cell:
+def read_cell(path: Path) -> ComparisonCell:
     """Read a cell.
 
     Raises:
         DataError: If the file contains no cell or has changed since it was written.
     """
     try:
-        return TypeAdapter(Cell).validate_python(unsealed(read_json_at(path)))
+        return TypeAdapter(ComparisonCell).validate_python(unsealed(read_json_at(path)))
     except WRONG_VALUES as error:
         raise DataError(f"{path} contains no cell of visenv compare: {error}") from error
 
 
-def read_cells(folder: Path) -> list[Cell]:
+def read_cells(folder: Path) -> list[ComparisonCell]:
     """Read all cells of a folder, in the order of their files.
 
     Raises:

@@ -14,10 +14,10 @@ from visenv.files import output_folder, write_text
 from visenv.makers import make_algorithm
 from visenv.terminal import rich_text
 
-from .cells import Cell, read_cells
+from .cells import ComparisonCell, read_cells
 from .picture import draw_comparison
 from .run import BASELINES, FILTERED_SFT, Plan, is_finished, run_cell
-from .table import Row, rows_of, table
+from .table import ComparisonRow, rows_of, table
 from .tasks import QUICK_TASKS, TASKS, read_task
 
 
@@ -100,8 +100,8 @@ def planned(
 
 
 def summarized(
-    cells: Sequence[Cell], plans: Sequence[Plan], against: Path | None = None
-) -> tuple[list[Row], str]:
+    cells: Sequence[ComparisonCell], plans: Sequence[Plan], against: Path | None = None
+) -> tuple[list[ComparisonRow], str]:
     """Return the rows of the table, and the table as Markdown.
 
     Args:
@@ -111,7 +111,8 @@ def summarized(
     """
     others = [] if against is None else read_cells(against)
     wanted = [(plan.label, plan.task.name, plan.seed) for plan in plans]
-    rows = rows_of(cells, wanted, others, f" ({against})")
+    suffix = "" if against is None else f" ({against.resolve().name})"
+    rows = rows_of(cells, wanted, others, suffix)
     tasks = [*(task for _, task, _ in wanted), *(cell.task for cell in (*cells, *others))]
     return rows, table(rows, list(dict.fromkeys(tasks)))
 

@@ -12,13 +12,15 @@ from visenv.evaluation.aggregates import interquartile_mean, performance_profile
 from visenv.evaluation.intervals import Mean
 from visenv.files import replacing
 
-from .cells import Cell
-from .table import REFERENCE, SFT, TEACHER, Row, differences
+from .cells import ComparisonCell
+from .table import REFERENCE, SFT, TEACHER, ComparisonRow, differences
 
 _THRESHOLDS = tuple(np.linspace(0.0, 1.0, 41))
 
 
-def draw_comparison(rows: Sequence[Row], cells: Sequence[Cell], picture: Path) -> None:
+def draw_comparison(
+    rows: Sequence[ComparisonRow], cells: Sequence[ComparisonCell], picture: Path
+) -> None:
     """Draw the picture of a comparison.
 
     The first line shows the interquartile means, the performance profiles, and the probabilities of
@@ -54,13 +56,13 @@ def draw_comparison(rows: Sequence[Row], cells: Sequence[Cell], picture: Path) -
         figure.savefig(partial, dpi=110, format=picture.suffix.removeprefix("."))
 
 
-def _draw_means(chart: Any, rows: Sequence[Row], colors: dict[str, str]) -> None:
+def _draw_means(chart: Any, rows: Sequence[ComparisonRow], colors: dict[str, str]) -> None:
     found = {row.label: interquartile_mean(row.values("greedy")) for row in rows}
     _draw_intervals(chart, found, colors)
     chart.set_title("interquartile mean", fontsize=9)
 
 
-def _draw_chances(chart: Any, rows: Sequence[Row], colors: dict[str, str]) -> None:
+def _draw_chances(chart: Any, rows: Sequence[ComparisonRow], colors: dict[str, str]) -> None:
     found = {label: each.probability for label, each in differences(rows).items()}
     _draw_intervals(chart, found, colors)
     chart.axvline(0.5, color="gray", linewidth=1, linestyle="--")
@@ -78,7 +80,7 @@ def _draw_intervals(chart: Any, found: dict[str, Mean], colors: dict[str, str]) 
     chart.grid(alpha=0.25)
 
 
-def _draw_profiles(chart: Any, rows: Sequence[Row], colors: dict[str, str]) -> None:
+def _draw_profiles(chart: Any, rows: Sequence[ComparisonRow], colors: dict[str, str]) -> None:
     for row in rows:
         if row.label == TEACHER:
             continue
@@ -93,7 +95,9 @@ def _draw_profiles(chart: Any, rows: Sequence[Row], colors: dict[str, str]) -> N
     chart.grid(alpha=0.25)
 
 
-def _draw_curves(chart: Any, cells: Sequence[Cell], axis: str, colors: dict[str, str]) -> None:
+def _draw_curves(
+    chart: Any, cells: Sequence[ComparisonCell], axis: str, colors: dict[str, str]
+) -> None:
     for cell in cells:
         places = [getattr(point, axis) for point in cell.curve]
         values = [point.accuracy for point in cell.curve]

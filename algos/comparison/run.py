@@ -20,7 +20,7 @@ from ..experiment.results import Results
 from ..experiment.sweep import is_done, resumed
 from ..trainer.evaluation import Scores
 from ..trainer.metrics_log import METRICS, processor_seconds, read_metrics
-from .cells import Accuracy, Cell, CurvePoint, cell_file, folder_name, label_of, read_cell
+from .cells import Accuracy, ComparisonCell, CurvePoint, cell_file, folder_name, label_of, read_cell
 from .tasks import TRAINING, WARM_UP, TaskRecipes, filtered_sft, with_algorithm
 
 FILTERED_SFT = "filtered_sft"
@@ -71,7 +71,7 @@ def is_finished(plan: Plan, folder: Path) -> bool:
     return True
 
 
-def run_cell(plan: Plan, folder: Path, runs: Path, threads: int) -> Cell:
+def run_cell(plan: Plan, folder: Path, runs: Path, threads: int) -> ComparisonCell:
     """Run a cell, or continue it.
 
     Args:
@@ -109,7 +109,7 @@ def _training(plan: Plan, folder: Path) -> Phase:
     return filtered_sft(plan.task, equal_steps(read_cell(grpo)))
 
 
-def equal_steps(grpo: Cell) -> int:
+def equal_steps(grpo: ComparisonCell) -> int:
     """Return the number of steps of SFT that take as many processor seconds as a cell of GRPO.
 
     The time of a step is that of the warm-up of the same cell, so that the number does not depend
@@ -118,7 +118,7 @@ def equal_steps(grpo: Cell) -> int:
     return max(1, round(grpo.seconds * grpo.warm_up_steps / grpo.warm_up_seconds))
 
 
-def _cell(plan: Plan, recipe: Recipe, threads: int) -> Cell:
+def _cell(plan: Plan, recipe: Recipe, threads: int) -> ComparisonCell:
     """Return the results of a finished run."""
     folder = recipe.folder
     results = Results(folder / "results.json")
@@ -127,7 +127,7 @@ def _cell(plan: Plan, recipe: Recipe, threads: int) -> Cell:
     start = curves[WARM_UP][-1]
     points = [_since(start, point) for point in curves[TRAINING]]
     teacher = results.scores.get(TEACHER)
-    return Cell(
+    return ComparisonCell(
         algorithm=plan.algorithm,
         task=plan.task.name,
         ability=plan.task.ability,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ from visenv.evaluation.aggregates import (
 )
 from visenv.evaluation.intervals import Mean
 
-from .cells import Accuracy, Cell
+from .cells import Accuracy, ComparisonCell
 from .run import BASELINES
 
 REFERENCE = BASELINES[0]
@@ -34,18 +34,18 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Row:
+class ComparisonRow:
     """Holds the accuracy of one algorithm, of the teacher, or of the warm-up.
 
     Attributes:
         label: The name of the row.
         scores: The accuracy after training, by task and seed.
-        wanted: Number of cells that were asked for; 0 for the teacher and the warm-up.
+        wanted: The cells that were asked for or are finished; none for the teacher and the warm-up.
     """
 
     label: str
     scores: Mapping[Place, Accuracy]
-    wanted: int = 0
+    wanted: Collection[Place] = ()
 
     def values(self, way: str, places: Iterable[Place] | None = None) -> list[list[float]]:
         """Return the scores of each task.
@@ -61,7 +61,7 @@ class Row:
         ]
 
 
-class Difference(NamedTuple):
+class ReferenceDifference(NamedTuple):
     """Compares a row with the reference, over the cells that both have.
 
     Attributes:
@@ -76,11 +76,11 @@ class Difference(NamedTuple):
 
 
 def rows_of(
-    cells: Sequence[Cell],
+    cells: Sequence[ComparisonCell],
     wanted: Sequence[tuple[str, str, int]],
-    others: Sequence[Cell] = (),
+    others: Sequence[ComparisonCell] = (),
     suffix: str = "",
-) -> list[Row]:
+) -> list[ComparisonRow]:
     """Return the rows of the table: teacher, warm-up, and each algorithm.
 
     Args:
@@ -90,25 +90,27 @@ def rows_of(
         suffix: Follows the labels of `others`.
     """
     rows = [
-        Row(TEACHER, {_place(cell): cell.teacher for cell in cells if cell.teacher is not None}),
-        Row(SFT, {_place(cell): cell.warm_up for cell in cells}),
+        ComparisonRow(
+            TEACHER, {_place(cell): cell.teacher for cell in cells if cell.teacher is not None}
+        ),
+        ComparisonRow(SFT, {_place(cell): cell.warm_up for cell in cells}),
     ]
     asked = list(dict.fromkeys(label for label, _, _ in wanted))
     for label in dict.fromkeys([*asked, *(cell.label for cell in cells)]):
         own = {_place(cell): cell.final for cell in cells if cell.label == label}
         places = {Place(task, seed) for name, task, seed in wanted if name == label}
-        rows.append(Row(label, own, len(places | own.keys())))
+        rows.append(ComparisonRow(label, own, places | own.keys()))
     for label in dict.fromkeys(cell.label for cell in others):
         theirs = {_place(cell): cell.final for cell in others if cell.label == label}
-        rows.append(Row(f"{label}{suffix}", theirs, len(theirs)))
+        rows.append(ComparisonRow(f"{label}{suffix}", theirs, set(theirs)))
     return [row for row in rows if row.scores or row.wanted]
 
 
-def _place(cell: Cell) -> Place:
+def _place(cell: ComparisonCell) -> Place:
     return Place(cell.task, cell.seed)
 
 
-def differences(rows: Sequence[Row]) -> dict[str, Difference]:
+def differences(rows: Sequence[ComparisonRow]) -> dict[str, ReferenceDifference]:
     """Compare each row with that of `REFERENCE`, over the cells that both have.
 
     Returns:
@@ -116,7 +118,7 @@ def differences(rows: Sequence[Row]) -> dict[str, Difference]:
     """
     by_label = {row.label: row for row in rows}
     reference = by_label.pop(REFERENCE, None)
-    found: dict[str, Difference] = {}
+    found: dict[str, ReferenceDifference] = {}
     if reference is None:
         return found
     for row in by_label.values():
@@ -125,11 +127,11 @@ def differences(rows: Sequence[Row]) -> dict[str, Difference]:
             mine, theirs = row.values("greedy", common), reference.values("greedy", common)
             means = difference_of_means(mine, theirs)
             chance = probability_of_improvement(mine, theirs)
-            found[row.label] = Difference(means, chance, len(common))
+            found[row.label] = ReferenceDifference(means, chance, len(common))
     return found
 
 
-def table(rows: Sequence[Row], tasks: Sequence[str]) -> str:
+def table(rows: Sequence[ComparisonRow], tasks: Sequence[str]) -> str:
     """Return the table and the differences that the intervals separate, as Markdown.
 
     Args:
@@ -161,20 +163,23 @@ def _line(cells: Iterable[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _of_task(row: Row, task: str) -> str:
+def _of_task(row: ComparisonRow, task: str) -> str:
+    """Return the mean accuracy over seeds, and the number of seeds if some were not run."""
     scores = [score for place, score in row.scores.items() if place.task == task]
+    wanted = sum(place.task == task for place in row.wanted)
     if not scores:
-        return "not run" if row.wanted else "–"
+        return "not run" if wanted else "–"
     greedy = np.mean([score.greedy for score in scores])
     sampled = np.mean([score.sampled for score in scores])
-    return f"{greedy:.3f} / {sampled:.3f}"
+    some = f" ({len(scores)} of {wanted} seeds)" if len(scores) < wanted else ""
+    return f"{greedy:.3f} / {sampled:.3f}{some}"
 
 
-def _count(row: Row) -> str:
-    return f"{len(row.scores)} of {row.wanted}" if row.wanted else str(len(row.scores))
+def _count(row: ComparisonRow) -> str:
+    return f"{len(row.scores)} of {len(row.wanted)}" if row.wanted else str(len(row.scores))
 
 
-def _aggregate(row: Row, way: str) -> str:
+def _aggregate(row: ComparisonRow, way: str) -> str:
     return str(interquartile_mean(row.values(way))) if row.scores else "–"
 
 
@@ -184,7 +189,7 @@ def _signed(mean: Mean) -> str:
     return f"{mean.value:+.3f} [{mean.low:+.3f}, {mean.high:+.3f}]"
 
 
-def _sentences(compared: Mapping[str, Difference]) -> Iterator[str]:
+def _sentences(compared: Mapping[str, ReferenceDifference]) -> Iterator[str]:
     """Yield a sentence for each difference from the reference whose interval excludes 0."""
     separated = [
         (label, found.means)

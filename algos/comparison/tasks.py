@@ -82,9 +82,9 @@ class TaskRecipes:
 def _without_defaults(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {name: _without_defaults(part) for name, part in value.items()}
-    if not is_dataclass(value):
+    if not is_dataclass(value) or isinstance(value, type):
         return value
-    default = type(value)()
+    default: Any = type(value)()
     told = {each.name: getattr(value, each.name) for each in fields(value)}
     return {
         name: _without_defaults(part)

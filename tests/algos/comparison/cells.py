@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from visenv.algos.comparison.cells import Accuracy, Cell, CurvePoint
+from visenv.algos.comparison.cells import Accuracy, ComparisonCell, CurvePoint
 
 TASK = """
 [environments.scenes]
@@ -38,9 +38,9 @@ def make_cell(
     seed: int = 0,
     greedy: float = 0.5,
     settings: str = "a",
-) -> Cell:
+) -> ComparisonCell:
     """Return a cell with some scores."""
-    return Cell(
+    return ComparisonCell(
         algorithm=algorithm,
         task=task,
         ability="where to look",

@@ -14,7 +14,7 @@ import pytest
 from tests.algos.comparison.cells import TASK, make_cell
 from tests.programs import run_killed
 from visenv.algos.comparison import command
-from visenv.algos.comparison.cells import Cell, cell_file
+from visenv.algos.comparison.cells import ComparisonCell, cell_file
 from visenv.algos.comparison.run import BASELINES, Plan, run_cell
 from visenv.algos.comparison.tasks import read_task
 from visenv.cli import main
@@ -47,7 +47,7 @@ def compare(tmp_path: Path, task: str) -> Callable[..., None]:
     )
 
 
-def fake_cell(plan: Plan, folder: Path, runs: Path, threads: int) -> Cell:
+def fake_cell(plan: Plan, folder: Path, runs: Path, threads: int) -> ComparisonCell:
     if plan.algorithm == "rejection_sampling":
         raise DivergedError("the loss is NaN")
     name = plan.task.name
@@ -62,7 +62,7 @@ def test_failed_cell_stops_no_other_one_and_is_run_again(
         compare()
     played: list[str] = []
 
-    def recorded(plan: Plan, *rest: Any) -> Cell:
+    def recorded(plan: Plan, *rest: Any) -> ComparisonCell:
         played.append(plan.algorithm)
         return make_cell(plan.algorithm, "task", settings=plan.task.digest)
 
@@ -146,15 +146,15 @@ def test_interrupted_comparison_continues(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    write = Cell.write
+    write = ComparisonCell.write
 
-    def write_and_stop(cell: Cell, folder: Path) -> None:
+    def write_and_stop(cell: ComparisonCell, folder: Path) -> None:
         write(cell, folder)
         raise KeyboardInterrupt
 
     out = tmp_path / "out"
     with monkeypatch.context() as patch:
-        patch.setattr(Cell, "write", write_and_stop)
+        patch.setattr(ComparisonCell, "write", write_and_stop)
         with pytest.raises(KeyboardInterrupt):
             compare()
     first = cell_file(out, "grpo", "task", 0)
@@ -180,7 +180,7 @@ def test_killed_command_continues_with_the_other_cells(tmp_path: Path) -> None:
         *(word for each in tasks for word in ("--tasks", str(each))),
         *("--out", str(out), "--runs", str(tmp_path / "runs")),
     ]
-    run_killed(words, Cell.write, 2)
+    run_killed(words, ComparisonCell.write, 2)
     finished = {path: path.read_bytes() for path in out.glob("*/*.json")}
     assert {path.parent.name for path in finished} == {"grpo", "rejection_sampling"}
     assert main(words) == 0

@@ -24,16 +24,16 @@ def cells_of(text: str, label: str) -> list[str]:
 def test_table_has_the_means_of_each_task_and_marks_cells_that_were_not_run() -> None:
     text = table(rows_of(CELLS, WANTED), ["zoom_vqa", "house"])
     assert cells_of(text, "grpo") == [
-        *("grpo", "0.850 / 0.425", "not run", "2 of 2"),
+        *("grpo", "0.850 / 0.425", "–", "2 of 2"),
         *("0.850 [0.800, 0.900]", "0.425 [0.400, 0.450]", "–", "–"),
     ]
     # One seed has no interval, so no difference is stated. Only seed 0 is in both rows.
     assert cells_of(text, "rejection_sampling") == [
-        *("rejection_sampling", "0.700 / 0.350", "not run", "1 of 2"),
+        *("rejection_sampling", "0.700 / 0.350 (1 of 2 seeds)", "–", "1 of 2"),
         *("0.700", "0.350", "-0.100", "0.000"),
     ]
     assert cells_of(text, "dapo") == [
-        *("dapo", "not run", "not run", "0 of 2", "–", "–", "–", "–"),
+        *("dapo", "not run", "–", "0 of 2", "–", "–", "–", "–"),
     ]
     assert cells_of(text, "teacher")[1:4] == ["0.400 / 0.400", "–", "2"]
     assert cells_of(text, "SFT")[1] == "0.300 / 0.200"
