@@ -13,6 +13,8 @@ from visenv.errors import DataError, RunError
 from visenv.provenance import provenance
 
 from ..experiment.experiment import SharedPhases, run_recipe
+from ..experiment.extension import check_same_steps
+from ..experiment.folder import check_folder
 from ..experiment.held_out_curves import TEACHER, HeldOutPoint, held_out_curves, label_after
 from ..experiment.parts import headline_metrics
 from ..experiment.recipe import Phase, Recipe
@@ -82,7 +84,7 @@ def run_cell(plan: Plan, folder: Path, runs: Path, threads: int) -> ComparisonCe
 
     Raises:
         ConfigurationError: If a part cannot be created.
-        RunError: If the folder of the run contains another run, or filtered SFT cannot be run.
+        RunError: If `runs` contains the run with other settings, or filtered SFT cannot be run.
         DivergedError: If training diverges.
     """
     base = plan.task.recipe
@@ -92,6 +94,10 @@ def run_cell(plan: Plan, folder: Path, runs: Path, threads: int) -> ComparisonCe
     place, name = runs / plan.task.name, f"seed-{plan.seed}"
     shared = replace(base, runs=place / WARM_UP, name=name, phases={WARM_UP: phases[WARM_UP]})
     recipe = replace(base, runs=place / folder_name(plan.label), name=name, phases=phases)
+    for run in map(resumed, (shared, recipe)):  # no cell starts from a warm-up of other settings
+        check_folder(run)
+        if run.resume:
+            check_same_steps(run)
     if not is_done(shared):
         run_recipe(resumed(shared))
     if not is_done(recipe):

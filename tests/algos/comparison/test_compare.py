@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from visenv.algos.comparison import command
 from visenv.algos.comparison.cells import ComparisonCell, cell_file
 from visenv.algos.comparison.run import BASELINES, Plan, run_cell
 from visenv.algos.comparison.tasks import read_task
+from visenv.algos.experiment.extension import write_recipe
 from visenv.cli import main
 from visenv.errors import DataError, DivergedError, RunError
 
@@ -87,6 +89,24 @@ def test_filtered_sft_needs_the_cell_of_grpo(task: str, tmp_path: Path) -> None:
     with pytest.raises(RunError, match="GRPO, which has no cell"):
         run_cell(plan, tmp_path / "out", tmp_path / "runs", 1)
     assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("episodes = 2,", "episodes = 3,"), ("steps = 2", "steps = 3")]
+)
+def test_warm_up_of_other_settings_is_not_reused(
+    old: str, new: str, task: str, tmp_path: Path
+) -> None:
+    plan, runs = Plan("grpo", read_task(task), 0), tmp_path / "runs"
+    Path(task).write_text(TASK.replace(old, new, 1))
+    recipe = read_task(task).recipe
+    warm_up = {"warm-up": recipe.phases["warm-up"]}
+    shared = replace(recipe, runs=runs / "task" / "warm-up", name="seed-0", phases=warm_up)
+    shared.folder.mkdir(parents=True)
+    write_recipe(shared)
+    (shared.folder / "report.html").touch()
+    with pytest.raises(RunError, match=r"other settings|cannot change"):
+        run_cell(plan, tmp_path / "out", runs, 1)
 
 
 def check_cell(folder: Path, name: str, task: str, label: str) -> None:
