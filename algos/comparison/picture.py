@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,9 @@ from visenv.files import replacing
 
 from .cells import ComparisonCell
 from .table import REFERENCE, SFT, TEACHER, ComparisonRow, differences
+
+Colors = Mapping[str, tuple[float, float, float, float]]
+"""The color of each row, as RGBA, by its label."""
 
 _THRESHOLDS = tuple(np.linspace(0.0, 1.0, 41))
 
@@ -32,11 +35,12 @@ def draw_comparison(
         cells: The finished cells, without those of another folder.
         picture: The PNG file to write.
     """
+    from matplotlib import colormaps
     from matplotlib.figure import Figure  # without pyplot: no display, no global state
 
     tasks = list(dict.fromkeys(cell.task for cell in cells))
     known = [row for row in rows if row.scores]
-    colors = {row.label: f"C{number % 10}" for number, row in enumerate(known)}
+    colors = {row.label: colormaps["tab20"](number % 20) for number, row in enumerate(known)}
     figure = Figure(figsize=(max(10.0, 3.0 * len(tasks)), 9.0), layout="constrained")
     parts: Any = figure.subfigures(2, 1, height_ratios=(1, 2))
     above, below = parts
@@ -56,20 +60,20 @@ def draw_comparison(
         figure.savefig(partial, dpi=110, format=picture.suffix.removeprefix("."))
 
 
-def _draw_means(chart: Any, rows: Sequence[ComparisonRow], colors: dict[str, str]) -> None:
+def _draw_means(chart: Any, rows: Sequence[ComparisonRow], colors: Colors) -> None:
     found = {row.label: interquartile_mean(row.values("greedy")) for row in rows}
     _draw_intervals(chart, found, colors)
     chart.set_title("interquartile mean", fontsize=9)
 
 
-def _draw_chances(chart: Any, rows: Sequence[ComparisonRow], colors: dict[str, str]) -> None:
+def _draw_chances(chart: Any, rows: Sequence[ComparisonRow], colors: Colors) -> None:
     found = {label: each.probability for label, each in differences(rows).items()}
     _draw_intervals(chart, found, colors)
     chart.axvline(0.5, color="gray", linewidth=1, linestyle="--")
     chart.set_title(f"probability of being better than {REFERENCE}", fontsize=9)
 
 
-def _draw_intervals(chart: Any, found: dict[str, Mean], colors: dict[str, str]) -> None:
+def _draw_intervals(chart: Any, found: dict[str, Mean], colors: Colors) -> None:
     for height, (label, mean) in enumerate(reversed(found.items())):
         low, high = (mean.low, mean.high) if mean.low == mean.low else (mean.value, mean.value)
         chart.plot([low, high], [height, height], color=colors[label], linewidth=5, alpha=0.4)
@@ -80,7 +84,7 @@ def _draw_intervals(chart: Any, found: dict[str, Mean], colors: dict[str, str]) 
     chart.grid(alpha=0.25)
 
 
-def _draw_profiles(chart: Any, rows: Sequence[ComparisonRow], colors: dict[str, str]) -> None:
+def _draw_profiles(chart: Any, rows: Sequence[ComparisonRow], colors: Colors) -> None:
     for row in rows:
         if row.label == TEACHER:
             continue
@@ -95,9 +99,7 @@ def _draw_profiles(chart: Any, rows: Sequence[ComparisonRow], colors: dict[str, 
     chart.grid(alpha=0.25)
 
 
-def _draw_curves(
-    chart: Any, cells: Sequence[ComparisonCell], axis: str, colors: dict[str, str]
-) -> None:
+def _draw_curves(chart: Any, cells: Sequence[ComparisonCell], axis: str, colors: Colors) -> None:
     for cell in cells:
         places = [getattr(point, axis) for point in cell.curve]
         values = [point.accuracy for point in cell.curve]
