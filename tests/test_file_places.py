@@ -57,6 +57,7 @@ WRITERS = {
     "policies/vllm/server.py": "a log with a random name",
     "policies/vllm/transfer.py": OWN_FOLDER,
     "policies/vllm/videos.py": "writes to memory",
+    "algos/comparison/picture.py": "a picture at a path of `replacing`",
     "algos/experiment/folder.py": "links that visenv makes",
     "algos/experiment/held_out_curves.py": "a picture at a path of `replacing`",
     "algos/experiment/training_curves.py": "a picture at a path of `replacing`",

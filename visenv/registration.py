@@ -116,6 +116,7 @@ MODELS: dict[str, str] = {
 
 COMMANDS: dict[str, str] = {
     "train": "visenv.algos.experiment.command:train",
+    "compare": "visenv.algos.comparison:compare",
 }
 """Commands of `visenv` whose options are outside the core."""
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ..trainer.metrics import METRICS, read_metrics, step_seconds
+from ..trainer.metrics import METRICS, processor_seconds, read_metrics, step_seconds
 from .recipe import Recipe
 from .results import Results
 
@@ -33,7 +32,7 @@ def steps_as_long(
     is_measured = all("seconds/processor" in row for row in (*before, *other))
     in_process = on_cpu and recipe.sampler.name == "transformers"
     # An earlier version of visenv did not measure processor time.
-    seconds = _processor_seconds if in_process and is_measured else step_seconds
+    seconds = processor_seconds if in_process and is_measured else step_seconds
     a_step = sum(map(seconds, before)) / results.steps[phase.begins_with]
     left = sum(map(seconds, other)) - results.sampling_seconds.get(name, 0.0)
     return max(1, round(left / a_step))
@@ -46,7 +45,3 @@ def seconds_of(folder: Path) -> float:
 
 def _metrics(folder: Path) -> list[dict[str, Any]]:
     return [row for _, row in read_metrics(folder / METRICS)]
-
-
-def _processor_seconds(row: Mapping[str, float]) -> float:
-    return row["seconds/processor"]

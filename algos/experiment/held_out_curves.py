@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
@@ -39,7 +39,11 @@ class HeldOutPoint(NamedTuple):
 
 
 def held_out_curves(
-    recipe: Recipe, folder: Path, results: Results, headlines: Mapping[str, str]
+    recipe: Recipe,
+    folder: Path,
+    results: Results,
+    headlines: Mapping[str, str],
+    seconds: Callable[[Mapping[str, float]], float] = step_seconds,
 ) -> dict[str, list[HeldOutPoint]]:
     """Return the evaluations of each finished phase, by its name.
 
@@ -50,6 +54,7 @@ def held_out_curves(
         folder: The folder of the run.
         results: The results of the run.
         headlines: The headline metric of each environment.
+        seconds: Returns the seconds of a step from its metrics.
     """
     curves: dict[str, list[HeldOutPoint]] = {}
     for name, phase in recipe.phases.items():
@@ -68,7 +73,7 @@ def held_out_curves(
             else phase.rollouts.prompts_per_step * phase.rollouts.num_generations
         )
         rows = [row for _, row in read_metrics(folder / name / METRICS)]
-        spent = list(accumulate(map(step_seconds, rows)))
+        spent = list(accumulate(map(seconds, rows)))
         evaluations = folder / name / EVALUATIONS
         found = {
             row["step"]: row["eval/headline"]

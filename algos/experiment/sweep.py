@@ -109,9 +109,9 @@ def run_sweep(
             raise UnknownNameError("arm of the sweep", arm, known)
     shared = shared_by_arm(runs)
     for run in runs:
-        check_folder(_resumed(run.recipe))
+        check_folder(resumed(run.recipe))
         if run.arm in shared:
-            first = _resumed(_shared_recipe(run.recipe, base.folder, shared[run.arm]))
+            first = resumed(_shared_recipe(run.recipe, base.folder, shared[run.arm]))
             check_folder(first)
             if first.resume and is_first():
                 check_same_steps(first)
@@ -121,14 +121,14 @@ def run_sweep(
     for run in runs:
         if arms and run.arm not in arms:
             continue
-        is_due = not _is_done(run.recipe) and _minutes(base.folder) < minutes
+        is_due = not is_done(run.recipe) and _minutes(base.folder) < minutes
         if not processes.broadcast(is_due):  # other processes may not see the latest files yet
             continue
         try:
             begun = None
             if run.arm in shared:
                 begun = _run_shared(run.recipe, base.folder, shared[run.arm], processes)
-            run_recipe(_resumed(run.recipe), begun)
+            run_recipe(resumed(run.recipe), begun)
         except (DivergedError, RunError) as error:
             failed[f"{run.arm}, seed {run.recipe.seed}"] = str(error)
     if processes.first:
@@ -199,16 +199,17 @@ def _run_shared(
     recipe: Recipe, folder: Path, shared: InitialPhases, processes: DistributedContext
 ) -> SharedPhases:
     first = _shared_recipe(recipe, folder, shared)
-    if processes.broadcast(not _is_done(first)):
-        run_recipe(_resumed(first))
+    if processes.broadcast(not is_done(first)):
+        run_recipe(resumed(first))
     return SharedPhases(first.folder, shared.phases)
 
 
-def _resumed(recipe: Recipe) -> Recipe:
+def resumed(recipe: Recipe) -> Recipe:
+    """Return the recipe with `resume` set if its folder contains a run."""
     return replace(recipe, resume=(recipe.folder / "recipe.json").exists())
 
 
-def _is_done(recipe: Recipe) -> bool:
+def is_done(recipe: Recipe) -> bool:
     """Return whether the run has written its report, which is its last step."""
     return (recipe.folder / "report.html").exists() and not is_longer(recipe)
 
@@ -255,7 +256,7 @@ def sweep_rows(runs: Sequence[SweepRun], metrics: Sequence[str]) -> dict[str, di
     rows: dict[str, dict[str, Any]] = {}
     for run in runs:
         row = rows.setdefault(run.arm, {"seeds": [], "metrics": {name: [] for name in metrics}})
-        if not _is_done(run.recipe):
+        if not is_done(run.recipe):
             continue
         row["seeds"].append(run.recipe.seed)
         for name in metrics:

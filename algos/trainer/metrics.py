@@ -208,6 +208,11 @@ def step_seconds(metrics: Mapping[str, float]) -> float:
     return metrics["seconds/play"] + metrics["seconds/learn"]
 
 
+def processor_seconds(metrics: Mapping[str, float]) -> float:
+    """Return the processor seconds of a step, which do not depend on other work of the machine."""
+    return metrics["seconds/processor"]
+
+
 def restore_rows(path: Path, copy: Path | None, step: int) -> str:
     """Restore the rows of a file of metrics that a checkpoint contains, if they differ.
 

@@ -85,6 +85,11 @@ def test_site_shows_the_outputs_of_notebooks(site: Path) -> None:
     assert "\x1b[" not in page  # colors of a terminal
 
 
+def test_site_shows_the_table_of_the_benchmark_of_algorithms(site: Path) -> None:
+    page = (site / "benchmark.html").read_text(encoding="utf-8")
+    assert re.search(r"<td>rejection_sampling</td>", page)
+
+
 def test_site_links_lead_to_files_and_headings_that_exist(site: Path) -> None:
     pages = {path: path.read_text(encoding="utf-8") for path in site.rglob("*.html")}
     broken = []

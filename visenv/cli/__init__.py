@@ -59,6 +59,9 @@ COMMANDS = {
     "suite": Command(
         "visenv.cli.suite:SuiteCommand", "evaluate a policy on all data sets of a table"
     ),
+    "compare": Command(
+        "visenv.cli.compare:CompareCommand", "compare algorithms on a suite of tiny tasks"
+    ),
     "validate": Command(
         "visenv.cli.validate:ValidateCommand", "check that an environment follows the contract"
     ),
@@ -90,7 +93,17 @@ COMMANDS = {
 }
 
 
-_LONG_COMMANDS = {"train", "eval", "rollout", "suite", "rescore", "data", "index", "search"}
+_LONG_COMMANDS = {
+    "train",
+    "compare",
+    "eval",
+    "rollout",
+    "suite",
+    "rescore",
+    "data",
+    "index",
+    "search",
+}
 """Commands whose results are files; they go on if their output is closed or full."""
 
 
