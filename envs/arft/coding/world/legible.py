@@ -9,7 +9,7 @@ that the reference program repaired.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -43,8 +43,8 @@ class Pictures(Protocol):
         legibility: The test of written images, see `CodingTruth`.
     """
 
-    crops: bool
-    legibility: Legibility
+    crops: ClassVar[bool]
+    legibility: ClassVar[Legibility]
 
     def strengths(self, problems: Problems) -> Strengths:
         """Return the ranges of the strengths by the name of the distortion."""

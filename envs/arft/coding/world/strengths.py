@@ -46,8 +46,8 @@ MILD: Strengths = {
 """Strengths for images of data sets; their noise is Gaussian, which no repair removes."""
 
 CALIBRATED: Mapping[frozenset[str], Strengths] = {
-    frozenset({"dark"}): {"dark": StrengthRange("gain", 0.014, 0.008)},
-    frozenset({"overexposure"}): {"overexposure": StrengthRange("veil", 70, 95)},
+    frozenset({"dark"}): {"dark": StrengthRange("gain", 0.0098, 0.008)},
+    frozenset({"overexposure"}): {"overexposure": StrengthRange("veil", 80, 95)},
     frozenset({"blur"}): {"blur": StrengthRange("kernel", 75, 79)},
     frozenset({"noise"}): {"noise": StrengthRange("density", 0.72, 0.82)},
     frozenset({"blur", "noise"}): {

@@ -19,7 +19,7 @@ from visenv.envs.arft.coding.world.legible import (
 )
 from visenv.envs.arft.coding.world.lettering import TextBox
 from visenv.envs.arft.coding.world.plans import CROP, NONE, named
-from visenv.envs.arft.coding.world.questions import NoticePictures, procedural
+from visenv.envs.arft.coding.world.questions import TextPictures, procedural
 from visenv.envs.arft.coding.world.strengths import MILD
 from visenv.types import Pixels, Sample
 
@@ -50,7 +50,7 @@ def test_share_of_legible_answers_rises_by_50_points_or_more(problems: Problems)
 @pytest.mark.parametrize("name", ["dark", "overexposure", "noise"])
 def test_mildest_distortions_leave_the_answer_readable(name: str) -> None:
     """Check that the measure is not always 0; otherwise, the test above would always pass."""
-    pictures, rng = NoticePictures(), np.random.default_rng(5)
+    pictures, rng = TextPictures(), np.random.default_rng(5)
     clean = pictures.draw(rng, pictures.write(rng), False)
     made = [kinds.draw(name, rng, MILD[name], 0.0)]
     pixels = kinds.apply_all(clean.images[0].pixels, made)
@@ -58,7 +58,7 @@ def test_mildest_distortions_leave_the_answer_readable(name: str) -> None:
 
 
 def drawn(seed: int) -> Sample:
-    pictures, rng = NoticePictures(), np.random.default_rng(seed)
+    pictures, rng = TextPictures(), np.random.default_rng(seed)
     return pictures.draw(rng, pictures.write(rng), False)
 
 
