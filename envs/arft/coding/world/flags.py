@@ -55,6 +55,7 @@ class FlagPictures:
     """
 
     held_out: bool = False
+    version: ClassVar[int] = 2
     crops: ClassVar[bool] = False
     legibility: ClassVar[Legibility] = "flag"
 

@@ -39,10 +39,12 @@ class Pictures(Protocol):
     """Draws pictures with questions, and measures their legibility.
 
     Attributes:
+        version: The version of the world; the next one when equal seeds give other samples.
         crops: Whether a picture can have letters that are too small to be read as shown.
         legibility: The test of written images, see `CodingTruth`.
     """
 
+    version: ClassVar[int]
     crops: ClassVar[bool]
     legibility: ClassVar[Legibility]
 

@@ -42,6 +42,7 @@ class TextPictures:
 
     photographs: bool = False
     held_out: bool = False
+    version: ClassVar[int] = 3
     crops: ClassVar[bool] = True
     legibility: ClassVar[Legibility] = "text"
 

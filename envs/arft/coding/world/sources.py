@@ -148,7 +148,6 @@ class DistortedWorld:
     """
 
     ground_truth = CodingTruth
-    world_version = 3
 
     def __init__(self, pictures: Pictures, held_out: Pictures, plan: Plan = PLANS["train"]) -> None:
         self.pictures = pictures
@@ -157,6 +156,11 @@ class DistortedWorld:
         self._drawn = [problems for problems, count in self.plan.items() for _ in range(count)]
         if not self._drawn:
             raise ConfigurationError(_NOTHING)
+
+    @property
+    def world_version(self) -> int:
+        """Return the version of the pictures, see `visenv.data.source.world_version`."""
+        return self.pictures.version
 
     def sample(self, rng: np.random.Generator) -> Sample:
         """Create a sample, which depends only on the state of the generator.

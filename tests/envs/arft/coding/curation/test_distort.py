@@ -31,6 +31,7 @@ def clean(name: str) -> Sample:
 class ToyPictures:
     """Draws images of a few pixels; its reader returns values for which a sample is accepted."""
 
+    version: ClassVar[int] = 1
     crops: ClassVar[bool] = True
     legibility: ClassVar[Legibility] = "text"
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from visenv.data.source import world_version
 from visenv.envs.arft.coding.ground_truth import Distortion
 from visenv.envs.arft.coding.world.canvas import BOARD, EDGE, PAPER, SIDE
 from visenv.envs.arft.coding.world.entries import (
@@ -21,7 +23,7 @@ from visenv.envs.arft.coding.world.flags import FlagPictures
 from visenv.envs.arft.coding.world.kinds import apply
 from visenv.envs.arft.coding.world.lettering import TextBox
 from visenv.envs.arft.coding.world.pictures import draw_picture
-from visenv.envs.arft.coding.world.questions import TextPictures, procedural
+from visenv.envs.arft.coding.world.questions import WORLDS, TextPictures, procedural
 from visenv.envs.arft.coding.world.strengths import CALIBRATED
 from visenv.envs.arft.world.tiny_images import COLORS
 from visenv.errors import UnknownNameError
@@ -171,6 +173,26 @@ def test_group_shares_one_sample() -> None:
     worlds = procedural("tiny"), procedural("tiny")
     first, second = (world.sample(np.random.default_rng(4)) for world in worlds)
     assert first is second
+
+
+def test_earlier_episodes_of_texts_are_those_of_another_world() -> None:
+    versions = [world_version(procedural(name)) for name in WORLDS]
+    # Flags did not change when texts got eight layouts.
+    assert dict(zip(WORLDS, versions, strict=True)) == {"default": 3, "photographs": 3, "tiny": 2}
+
+
+@pytest.mark.skipif(
+    not all(map(find_spec, ("skimage", "sklearn", "matplotlib"))),
+    reason="needs the photographs of the extra test",
+)
+def test_photographs_are_surfaces_of_the_same_texts() -> None:
+    plain, photographed = (TextPictures(photographs) for photographs in (False, True))
+    entries = entries_of("receipt")
+    samples = [
+        each.draw(np.random.default_rng(2), entries, False) for each in (plain, photographed)
+    ]
+    assert samples[0].question == samples[1].question
+    assert (samples[0].images[0].pixels != samples[1].images[0].pixels).mean() > 0.3
 
 
 def test_unknown_world_is_named() -> None:
