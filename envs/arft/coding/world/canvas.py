@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import PIL.Image
 import PIL.ImageDraw
+from numpy.typing import NDArray
 
 from visenv.types import Pixels
 from visenv.worlds.draws import pick
@@ -117,8 +118,8 @@ class Canvas:
         shift = _SPREAD // 3
         rows = slice(top - outer[1] + shift, bottom - outer[1] + shift)
         shadow[rows, left - outer[0] + shift : right - outer[0] + shift] = _SHADOW
-        shadow = cv2.GaussianBlur(shadow, (0, 0), _SPREAD / 3)
-        self.image.paste(_image(around * (1 - shadow[:, :, None])), outer[:2])
+        soft = np.asarray(cv2.GaussianBlur(shadow, (0, 0), _SPREAD / 3), np.float32)
+        self.image.paste(_image(around * (1 - soft[:, :, None])), outer[:2])
         self.image.paste(_image(self._paper(rng, right - left, bottom - top)), (left, top))
 
     def _paper(self, rng: np.random.Generator, across: int, down: int) -> Pixels:
@@ -126,7 +127,8 @@ class Canvas:
         from visenv.opencv import cv2
 
         shades = rng.uniform(-7, 7, (4, 4)).astype(np.float32)
-        shaded = cv2.resize(shades, (across, down), interpolation=cv2.INTER_CUBIC)
+        resized = cv2.resize(shades, (across, down), interpolation=cv2.INTER_CUBIC)
+        shaded = np.asarray(resized, np.float64)
         for axis, side in enumerate((down, across)):
             if rng.random() < 0.4:
                 fold = int(rng.uniform(0.25, 0.75) * side)
@@ -135,7 +137,7 @@ class Canvas:
                 shaded = shaded + (slope[None, :] if axis else slope[:, None])
         grains = rng.integers(-1, 2, (down, across))
         levels = np.array(self.style.ground) + (shaded + grains)[:, :, None]
-        return np.clip(levels, *self.style.levels).astype(np.uint8)
+        return np.asarray(np.clip(levels, *self.style.levels), np.uint8)
 
     def entry(
         self, row: int, column: int | None, corner: tuple[int, int], capital: int | None = None
@@ -179,7 +181,7 @@ class Canvas:
                     x = self.write((x, y), pick(rng, _FILLER), 20).right + 18
 
 
-def _image(levels: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> PIL.Image.Image:
+def _image(levels: NDArray[np.generic]) -> PIL.Image.Image:
     return PIL.Image.fromarray(np.asarray(levels, np.uint8))
 
 

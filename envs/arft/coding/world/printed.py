@@ -41,8 +41,8 @@ def draw_table(rng: np.random.Generator, canvas: Canvas) -> None:
     canvas.write((EDGE, 90), pick(rng, _TITLES), 44)
     columns: list[int | None] = [None, *range(len(canvas.entries.columns))]
     widths = [canvas.widest(column) + 2 * pad for column in columns]
-    for place, column in enumerate(canvas.entries.columns, 1):
-        widths[place] = max(widths[place], width(column, heading) + 2 * pad)
+    for place, name in enumerate(canvas.entries.columns, 1):
+        widths[place] = max(widths[place], width(name, heading) + 2 * pad)
     line = round(2.3 * capital)
     left = int(rng.integers(EDGE - pad, max(EDGE - pad, SIDE - EDGE - sum(widths)) + 1))
     top = int(rng.integers(200, SIDE - EDGE - (COUNT + 1) * line - 60))
@@ -53,8 +53,8 @@ def draw_table(rng: np.random.Generator, canvas: Canvas) -> None:
     for column, across in zip(columns, widths, strict=True):
         canvas.rule(x, top, x, bottom)
         if column is not None:
-            name = canvas.entries.columns[column]
-            canvas.write((x + pad, top + (line - heading) // 2), name, heading)
+            corner = x + pad, top + (line - heading) // 2
+            canvas.write(corner, canvas.entries.columns[column], heading)
         for row in range(COUNT):
             y = top + (row + 1) * line + (line - capital) // 2
             canvas.entry(row, column, (x + pad, y))

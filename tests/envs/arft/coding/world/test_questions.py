@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from visenv.data.source import world_version
-from visenv.envs.arft.coding.ground_truth import Distortion
 from visenv.envs.arft.coding.world.canvas import BOARD, EDGE, PAPER, SIDE
 from visenv.envs.arft.coding.world.entries import (
     LAYOUTS,
@@ -20,7 +19,7 @@ from visenv.envs.arft.coding.world.entries import (
     write_entries,
 )
 from visenv.envs.arft.coding.world.flags import FlagPictures
-from visenv.envs.arft.coding.world.kinds import apply
+from visenv.envs.arft.coding.world.kinds import apply, draw
 from visenv.envs.arft.coding.world.lettering import TextBox
 from visenv.envs.arft.coding.world.pictures import draw_picture
 from visenv.envs.arft.coding.world.questions import WORLDS, TextPictures, procedural
@@ -124,10 +123,10 @@ def test_shades_of_grounds_vanish_in_calibrated_light(
     ground: tuple[int, int], ink: tuple[int, int]
 ) -> None:
     """Check that the ground has one level, and that ink and ground differ by 1 to 3 levels."""
-    for name, parameter in (("dark", "gain"), ("overexposure", "veil")):
-        strength = CALIBRATED[frozenset({name})][name]
+    rng = np.random.default_rng(0)
+    for name in ("dark", "overexposure"):
         for share in np.linspace(0, 1, 21):
-            distortion = Distortion(name=name, **{parameter: strength.at(float(share))})
+            distortion = draw(name, rng, CALIBRATED[frozenset({name})][name], float(share))
             levels = np.arange(256, dtype=np.uint8)[None, :, None].repeat(3, axis=2)
             shown = apply(levels, distortion)[0, :, 0].astype(int)
             grounds = set(shown[ground[0] : ground[1] + 1].tolist())
