@@ -21,7 +21,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -115,22 +115,27 @@ def processed(line: Pixels, without: Sequence[str] = (), turns: bool = False) ->
     Args:
         line: uint8 ``[height, width, 3]``.
         without: The distortions whose repairs are left out.
-        turns: Whether to rotate the line, too.
+        turns: Whether to rotate the line, too; the rotations come in turn.
     """
     gray = np.asarray(cv2.cvtColor(line, cv2.COLOR_RGB2GRAY), np.uint8)
     views = [np.ascontiguousarray(np.rot90(gray, turn)) for turn in (range(4) if turns else (0,))]
-    for view in views:
-        for base in map(_gray, _filtered(view, without)):
-            for height in _HEIGHTS:
-                yield _scaled(base, height)
-            large = _scaled(base, 40)
-            yield 255 - large
-            low, high = np.percentile(large, (2, 98))
-            stretched = (large - low) * 255.0 / max(high - low, 1)
-            yield np.clip(stretched, 0, 255).astype(np.uint8)
-            yield _gray(cv2.threshold(large, 0, 255, cv2.THRESH_OTSU)[1])
-            mean, binary = cv2.ADAPTIVE_THRESH_MEAN_C, cv2.THRESH_BINARY
-            yield _gray(cv2.adaptiveThreshold(large, 255, mean, binary, 31, 5))
+    for versions in zip(*(_versions(view, without) for view in views), strict=True):
+        yield from versions
+
+
+def _versions(view: Gray, without: Sequence[str]) -> Iterator[Gray]:
+    """Yield a rotation of a line after every processing."""
+    for base in map(_gray, _filtered(view, without)):
+        for height in _HEIGHTS:
+            yield _scaled(base, height)
+        large = _scaled(base, 40)
+        yield 255 - large
+        low, high = np.percentile(large, (2, 98))
+        stretched = (large - low) * 255.0 / max(high - low, 1)
+        yield np.clip(stretched, 0, 255).astype(np.uint8)
+        yield _gray(cv2.threshold(large, 0, 255, cv2.THRESH_OTSU)[1])
+        mean, binary = cv2.ADAPTIVE_THRESH_MEAN_C, cv2.THRESH_BINARY
+        yield _gray(cv2.adaptiveThreshold(large, 255, mean, binary, 31, 5))
 
 
 def _filtered(view: Gray, without: Sequence[str]) -> Iterator[Any]:
@@ -165,16 +170,19 @@ def tesseract(lines: Sequence[Gray]) -> list[str]:
     return texts
 
 
-def share_read(cases: Sequence[tuple[str, Sequence[Gray]]]) -> float:
-    """Return the share of cases, an answer and its processed lines, that tesseract reads."""
-    lines = [line for _, processed_lines in cases for line in processed_lines]
-    owners = [place for place, (_, some) in enumerate(cases) for _ in some]
-    read = {
-        place
-        for place, text in zip(owners, tesseract(lines), strict=True)
-        if text == cases[place][0]
-    }
-    return len(read) / len(cases)
+def share_read(cases: Sequence[tuple[str, Iterable[Gray]]]) -> float:
+    """Return the share of cases, an answer and its processed lines, that tesseract reads.
+
+    Lines of an answer that was read are not read again.
+    """
+    unread = [(answer, iter(lines)) for answer, lines in cases]
+    read = 0
+    while unread:
+        batch = [(case, line) for case in unread if (line := next(case[1], None)) is not None]
+        texts = tesseract([line for _, line in batch])
+        unread = [case for (case, _), text in zip(batch, texts, strict=True) if text != case[0]]
+        read += len(batch) - len(unread)
+    return read / len(cases)
 
 
 def second_reader() -> LineReader:
@@ -196,10 +204,10 @@ def second_reader() -> LineReader:
 def row(problems: Problems, samples: int, reader: LineReader) -> str:
     """Return a row of the table."""
     cases = [case_of(problems, seed) for seed in range(samples)]
-    shown = [(case.answer, [*processed(case.shown, problems)]) for case in cases]
+    shown = [(case.answer, processed(case.shown, problems)) for case in cases]
     turned = any(name in kinds.TURNS for name in problems)
-    everything = [(case.answer, [*processed(case.shown, turns=turned)]) for case in cases]
-    after = [(case.answer, [*processed(case.repaired)]) for case in cases]
+    everything = [(case.answer, processed(case.shown, turns=turned)) for case in cases]
+    after = [(case.answer, processed(case.repaired)) for case in cases]
     second = reader.read([case.shown for case in cases])
     rates = [
         share_read(shown),

@@ -377,6 +377,11 @@ FAMILIES = (
            {"kinds": ["counting"], "magnifier": "none"}, {"compat": "paper"}),
     Family("MagsZoom, others", "MagsZoom", 4.2, _MAGS,
            {"kinds": ["relation", "attribute"], "magnifier": "none"}, {"compat": "paper"}),
+    *(
+        Family(f"MagsZoom degraded, {name}", "MagsZoom", 4.2, _MAGS,
+               {"preset": "degraded", "kinds": kinds, "magnifier": "none"}, {"compat": "paper"})
+        for name, kinds in (("counting", ["counting"]), ("others", ["relation", "attribute"]))
+    ),
     Family("ArgosImage", "ArgosImage", 1.0, _IMAGE),
     Family("ArgosVideo", "ArgosVideo", 1.0, _VIDEO, {}, {"empty": "skip"}),
     _house("House, tiny", "House", {"preset": "tiny", "blind": True}),

@@ -23,10 +23,20 @@ from visenv.evaluation.held_out import places
 from visenv.images import fit
 from visenv.types import Image, Pixels, Sample, StepResult, Video
 
-FAMILIES = ("ZoomVQA", "ArmZoom", "ArmDoc", "ArftSearch", "MagsZoom", "ArgosImage", "ArgosVideo")
+FAMILIES = (
+    *("ZoomVQA", "ArmZoom", "ArmDoc", "ArftCoding", "ArftSearch"),
+    *("MagsZoom", "ArgosImage", "ArgosVideo"),
+)
+OPTIONS: dict[str, dict[str, Any]] = {
+    "ArftCoding": {"problems": ["none"]},
+    "MagsZoom": {"magnifier": "none"},
+}
+"""Options of environments; distorted pictures of ArftCoding would show nothing."""
 COUNT, COLUMNS = 24, 6
 SIDE = 256
 """Side of a tile, pixels."""
+WHOLE = {"ArftCoding": 640}
+"""Sides of tiles that show a whole picture."""
 
 GAP = 4
 
@@ -46,30 +56,36 @@ def first_picture(step: StepResult) -> Image:
     raise ValueError("The environment shows no image.")
 
 
-def tile(shown: Image, sample: Sample) -> Pixels:
-    """Return a shown image or its part that fits into a tile, uint8 ``[height, width, 3]``."""
+def tile(shown: Image, sample: Sample, side: int = SIDE) -> Pixels:
+    """Return a shown image or its part that fits into a tile, uint8 ``[height, width, 3]``.
+
+    Args:
+        shown: The image as the policy sees it.
+        sample: The sample.
+        side: The side of a tile, pixels.
+    """
     width, height = shown.size
     box = getattr(sample.ground_truth, "target_box", None)
     if box is None or not sample.images:
-        if max(shown.size) > 2 * SIDE:
-            return shown.pixels[:SIDE, :SIDE]
-        return fit(shown, width * height, SIDE).pixels
+        if max(shown.size) > 2 * side:
+            return shown.pixels[:side, :side]
+        return fit(shown, width * height, side).pixels
     scale = width / sample.images[0].size[0]
     middle = scale * (box[0] + box[2]) / 2, scale * (box[1] + box[3]) / 2
-    left = min(max(0, round(middle[0]) - SIDE // 2), max(0, width - SIDE))
-    top = min(max(0, round(middle[1]) - SIDE // 2), max(0, height - SIDE))
-    return shown.pixels[top : top + SIDE, left : left + SIDE]
+    left = min(max(0, round(middle[0]) - side // 2), max(0, width - side))
+    top = min(max(0, round(middle[1]) - side // 2), max(0, height - side))
+    return shown.pixels[top : top + side, left : left + side]
 
 
 def sheet(name: str) -> PIL.Image.Image:
     """Return the contact sheet of an id without ``visenv/`` and ``-v0``."""
-    options: dict[str, Any] = {"magnifier": "none"} if name == "MagsZoom" else {}
-    env: Any = gym.make(f"visenv/{name}-v0", **options)
-    cell = SIDE + GAP
+    env: Any = gym.make(f"visenv/{name}-v0", **OPTIONS.get(name, {}))
+    side = WHOLE.get(name, SIDE)
+    cell = side + GAP
     whole = np.full((COUNT // COLUMNS * cell, COLUMNS * cell, 3), 255, np.uint8)
     for number, spec in enumerate(places(env, COUNT)):
         _, info = env.reset(seed=spec.seed)
-        part = tile(first_picture(info["step"]), env.unwrapped.sample)
+        part = tile(first_picture(info["step"]), env.unwrapped.sample, side)
         height, width = part.shape[:2]
         row, column = divmod(number, COLUMNS)
         top, left = row * cell + (cell - height) // 2, column * cell + (cell - width) // 2

@@ -34,7 +34,7 @@ class ArftPreset:
         tool_characters: Maximum length of the shown output and traceback of a program, or of the
             results of a search.
         prompt: The style of the prompt.
-        world: Preset of the procedural world.
+        world: Name of the procedural world, such as ``"photographs"`` for ArftCoding.
     """
 
     image_pixels: int = TRAIN_PIXELS

@@ -33,7 +33,7 @@ def make_coding(
     """Create ``visenv/ArftCoding-v0``.
 
     Args:
-        data: ``"procedural"`` (distorted pages and signs), ``"mat_coding:<folder>"`` (the
+        data: ``"procedural"`` (distorted pictures in eight layouts), ``"mat_coding:<folder>"`` (the
             benchmark, or the output of ``visenv data distort``), any other data set of questions
             about one image, such as ``"textvqa:<folder>"`` or your own rows (``"rows:my.jsonl"``),
             whose images are then distorted, or a `Source` of samples that are already distorted.

@@ -124,6 +124,9 @@ def _turned_or_brightened(distortion: Distortion, image: str, digits: int | None
 def _unblur(distortion: Distortion, noise: float | None = None) -> list[str]:
     """Return the lines of a Wiener filter, which inverts a blur except where noise dominates.
 
+    A blurred image continues beyond its edges as its reflection. Its cosine transform is therefore
+    that of the sharp image, multiplied by the spectrum of the kernel. OpenCV transforms even sizes.
+
     Args:
         distortion: The blur.
         noise: Standard deviation of the noise, levels; by default, that of rounding.
@@ -132,14 +135,14 @@ def _unblur(distortion: Distortion, noise: float | None = None) -> list[str]:
     power = round(((noise or _ROUNDING / sigma) / _SIGNAL) ** 2, 8)
     return [
         "height, width = image.shape[:2]",
-        "padded = cv2.copyMakeBorder(image, 0, height, 0, width, cv2.BORDER_REFLECT)",
-        "spectrum = np.fft.rfft2(padded.astype(np.float32), axes=(0, 1))",
+        "even = cv2.copyMakeBorder(image, 0, height % 2, 0, width % 2, cv2.BORDER_REFLECT)",
         f"kernel = cv2.getGaussianKernel({kernel}, {sigma})[:, 0]",
-        "down, across = (np.abs(np.fft.fft(kernel, side)) for side in padded.shape[:2])",
-        "blur = np.outer(down, across[: spectrum.shape[1]])[:, :, None]",
-        f"spectrum *= blur / (blur**2 + {power})",
-        "image = np.fft.irfft2(spectrum, padded.shape[:2], axes=(0, 1))[:height, :width]",
-        "image = np.clip(np.rint(image), 0, 255).astype(np.uint8)",
+        "down, across = (np.abs(np.fft.fft(kernel, 2 * side))[:side] for side in even.shape[:2])",
+        "blur = np.outer(down, across).astype(np.float32)",
+        f"wiener = blur / (blur**2 + np.float32({power}))",
+        "channels = cv2.split(even.astype(np.float32))",
+        "image = cv2.merge([cv2.idct(cv2.dct(channel) * wiener) for channel in channels])",
+        "image = np.clip(np.rint(image[:height, :width]), 0, 255).astype(np.uint8)",
     ]
 
 

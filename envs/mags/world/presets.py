@@ -7,10 +7,10 @@ from fractions import Fraction
 
 from visenv.errors import ConfigurationError, UnknownNameError
 from visenv.worlds.scenes import KINDS as HIDDEN_DETAILS
+from visenv.worlds.scenes.materials import MATERIALS
 from visenv.worlds.scenes.signs import FRAMES, SHAPES, outer_side
 
 from .degrade import Degradation
-from .materials import MATERIALS
 from .pictograms import PICTOGRAMS
 
 DETAILS = {**HIDDEN_DETAILS, **PICTOGRAMS}

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from visenv.envs.mags.ground_truth import MagsTruth
-from visenv.envs.mags.world import SCENES, MagsWorld, materials
+from visenv.envs.mags.world import SCENES, MagsWorld
 from visenv.envs.mags.world.degrade import Degradation, degrade
 from visenv.envs.mags.world.pictograms import PICTOGRAMS
 from visenv.envs.mags.world.questions import make_scene
@@ -18,6 +18,7 @@ from visenv.envs.mags.world.render import to_native
 from visenv.errors import ConfigurationError
 from visenv.testing.record import played
 from visenv.types import Pixels
+from visenv.worlds.scenes import materials
 from visenv.worlds.scenes.details import Canvas
 
 

@@ -62,8 +62,9 @@ def noted(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     def things(listed: Any, *_: object) -> Any:
         return note(sorted(map(repr, listed)))
 
-    def entries(_: object, listed: Any, small: object) -> Any:
-        return note(repr(listed)), (0, 0, 8, 8)
+    def entries(_: object, listed: Any, *__: object) -> Any:
+        drawn = listed.layout, listed.names, listed.columns, listed.values
+        return note(repr(drawn)), (0, 0, 8, 8)
 
     monkeypatch.setattr(scenes.ScenesWorld, "_paint", signs)
     monkeypatch.setattr(images, "paint", things)

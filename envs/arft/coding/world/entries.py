@@ -1,125 +1,281 @@
-"""Creates the text of pages and signs: four names with a value each, one of which is asked for."""
+"""Creates the text of pictures: four rows with one or two values each, and a question about one.
+
+Each layout has several wordings of a question. Most ask for a value of a row; some ask for the row
+with a value, the longest bar or the total.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from visenv.worlds.division import drawn_scene
 from visenv.worlds.draws import pick, shuffled
 
-_FIRST = ("OLD", "NEW", "EAST", "WEST", "HIGH", "LOW", "BLUE", "RED", "SALT", "STAR", "FAR", "LONG")
-_SECOND = ("MILL", "PIER", "DOCK", "FARM", "HILL", "LAKE", "PARK", "PORT", "CAVE", "FORT", "INN")
-_GIVEN = (
-    "ANNA",
-    "EMIL",
-    "HUGO",
-    "NORA",
-    "KARL",
-    "LENA",
-    "PAUL",
-    "RUTH",
-    "IVAN",
-    "ELSA",
-    "LEO",
-    "UTE",
-)
-_FAMILY = (
-    "BERG",
-    "FALK",
-    "NOVAK",
-    "STERN",
-    "HOLT",
-    "LIND",
-    "PARK",
-    "RUIZ",
-    "KELLY",
-    "BAUER",
-    "COX",
-)
-_LETTERS = "ABCEFHKLMNPRSTUVXYZ"
-
-
-def _number(rng: np.random.Generator) -> str:
-    return str(int(rng.integers(1_000, 10_000)))
-
-
-def _code(rng: np.random.Generator) -> str:
-    return f"{pick(rng, _LETTERS)}{pick(rng, _LETTERS)}{int(rng.integers(100, 1000))}"
-
-
-def _site(rng: np.random.Generator) -> str:
-    return f"{pick(rng, _FIRST)} {pick(rng, _SECOND)}"
-
-
-def _person(rng: np.random.Generator) -> str:
-    return f"{pick(rng, _GIVEN)} {pick(rng, _FAMILY)}"
-
-
-_VALUES: dict[str, Callable[[np.random.Generator], str]] = {
-    **dict.fromkeys(("GATE", "ROOM", "ROUTE", "METER", "LOCKER", "TRACK"), _number),
-    **dict.fromkeys(("CODE", "PERMIT", "BATCH", "SERIAL", "PARCEL", "LICENSE"), _code),
-    **dict.fromkeys(("DEPOT", "STOP", "BRANCH", "EXIT", "STORE", "YARD"), _site),
-    **dict.fromkeys(("KEEPER", "OWNER", "GUIDE", "DRIVER", "TENANT", "MASTER"), _person),
-}
-NAMES = tuple(_VALUES)
-
-QUESTIONS = {
-    "page": "What does the page give for {name}?",
-    "signs": "What stands below {name} on its sign?",
-}
-"""Questions by the kind of picture; ``{name}`` is replaced by the name that is asked about."""
+from .words import COLUMNS, GOODS, GROCERIES, LABELED, NOTICES, PARTS, VALUES, priced, site
 
 COUNT = 4
-"""Number of entries of a picture."""
+"""Number of rows of a picture."""
+
+TOTAL = "TOTAL"
+"""The last row of a receipt."""
+
+Values = tuple[str, ...]
+
+
+def _any(rng: np.random.Generator, values: Values) -> int:
+    return int(rng.integers(COUNT))
+
+
+def _item(rng: np.random.Generator, values: Values) -> int:
+    return int(rng.integers(COUNT - 1))
+
+
+def _total(rng: np.random.Generator, values: Values) -> int:
+    return COUNT - 1
+
+
+def _longest(rng: np.random.Generator, values: Values) -> int:
+    return int(np.argmax([int(value) for value in values]))
+
+
+def _shortest(rng: np.random.Generator, values: Values) -> int:
+    return int(np.argmin([int(value) for value in values]))
+
+
+class Wording(NamedTuple):
+    """Describes a question.
+
+    Attributes:
+        text: The question; ``{name}``, ``{column}`` and ``{value}`` are replaced.
+        row: Draws the row that is asked about, given the values of the column.
+        asks_name: Whether the answer is the name of the row instead of its value.
+        column: The only column that the question is about; ``""`` for any.
+    """
+
+    text: str
+    row: Callable[[np.random.Generator, Values], int] = _any
+    asks_name: bool = False
+    column: str = ""
+
+
+class Layout(NamedTuple):
+    """Describes the text of a layout.
+
+    Attributes:
+        names: The names of rows, of which four are drawn; empty for names of places.
+        columns: The columns of values, of which `shown` are drawn; none if the kind of a value
+            depends on the name of its row.
+        shown: The number of columns in a picture.
+        wordings: The questions.
+    """
+
+    names: Sequence[str]
+    columns: Sequence[str]
+    shown: int
+    wordings: Sequence[Wording]
+
+
+LAYOUTS: Mapping[str, Layout] = {
+    "page": Layout(
+        NOTICES,
+        (),
+        1,
+        (
+            Wording("What does the page give for {name}?"),
+            Wording("Which entry stands beside {name} in the notice?"),
+            Wording("What is listed under {name} on the page?"),
+        ),
+    ),
+    "signs": Layout(
+        NOTICES,
+        (),
+        1,
+        (
+            Wording("What stands below {name} on its sign?"),
+            Wording("What does the sign with the word {name} say?"),
+            Wording("Which text is on the {name} sign?"),
+        ),
+    ),
+    "table": Layout(
+        PARTS,
+        COLUMNS,
+        2,
+        (
+            Wording("What does the table give for {column} of {name}?"),
+            Wording("Which {column} does {name} have in the table?"),
+            Wording("Look up {name}: what stands in the column {column}?"),
+            Wording("Which row of the table has {column} {value}?", asks_name=True),
+        ),
+    ),
+    "chart": Layout(
+        GOODS,
+        ("VALUE",),
+        1,
+        (
+            Wording("Which value does the chart give for {name}?"),
+            Wording("Which number stands at the bar of {name}?"),
+            Wording("Which bar of the chart is the longest?", _longest, True),
+            Wording("Which bar of the chart is the shortest?", _shortest, True),
+            Wording("Which bar of the chart has the value {value}?", asks_name=True),
+        ),
+    ),
+    "receipt": Layout(
+        GROCERIES,
+        ("PRICE",),
+        1,
+        (
+            Wording("What does {name} cost on the receipt?", _item),
+            Wording("Which price does the receipt list for {name}?", _item),
+            Wording("What is the total of the receipt?", _total),
+            Wording("What on the receipt costs {value}?", _item, True),
+        ),
+    ),
+    "label": Layout(
+        LABELED,
+        (),
+        1,
+        (
+            Wording("What does the label say under {name}?"),
+            Wording("Which {name} is printed on the label?"),
+            Wording("What is in the field {name} of the label?"),
+        ),
+    ),
+    "board": Layout(
+        (),
+        ("TIME", "PLATFORM"),
+        2,
+        (
+            Wording("When does the train to {name} leave?", column="TIME"),
+            Wording("Which departure time does the board show for {name}?", column="TIME"),
+            Wording("From which platform does the train to {name} leave?", column="PLATFORM"),
+            Wording("Where does the train at {value} go?", asks_name=True, column="TIME"),
+        ),
+    ),
+    "map": Layout(
+        (),
+        ("HEIGHT",),
+        1,
+        (
+            Wording("Which height does the map give for {name}?"),
+            Wording("How high is {name} on the map, in meters?"),
+            Wording("Which place on the map is {value} meters high?", asks_name=True),
+        ),
+    ),
+}
+"""The layouts by name."""
 
 
 class PictureEntries(NamedTuple):
-    """Holds the names and values of a picture.
+    """Holds the text of a picture.
 
     Attributes:
-        style: A key of `QUESTIONS`.
-        names: Four names, all different.
-        values: The value of each, all different.
-        asked: The index of the entry that is asked about.
+        layout: A key of `LAYOUTS`.
+        names: The four names of rows, all different.
+        columns: The names of the columns; ``("",)`` if the kind of a value depends on its row.
+        values: The values of each column, four in the order of `names`, all different.
+        wording: The question.
+        row: The row that is asked about.
+        column: The column that is asked about.
     """
 
-    style: str
+    layout: str
     names: tuple[str, ...]
-    values: tuple[str, ...]
-    asked: int
+    columns: tuple[str, ...]
+    values: tuple[Values, ...]
+    wording: Wording
+    row: int
+    column: int
 
     @property
     def question(self) -> str:
-        """Return the question about one value."""
-        return QUESTIONS[self.style].format(name=self.names[self.asked])
+        """Return the question."""
+        return self.wording.text.format(
+            name=self.names[self.row],
+            column=self.columns[self.column],
+            value=self.values[self.column][self.row],
+        )
+
+    @property
+    def options(self) -> Values:
+        """Return all possible answers: the names, or the values of the column."""
+        return self.names if self.wording.asks_name else self.values[self.column]
 
     @property
     def answer(self) -> str:
-        """Return the value of the entry that is asked about."""
-        return self.values[self.asked]
+        """Return the name or the value that is asked for."""
+        return self.options[self.row]
+
+    def is_asked(self, row: int, column: int | None) -> bool:
+        """Return whether a value, or with None for the column the name of a row, is the answer."""
+        asked = None if self.wording.asks_name else self.column
+        return (row, column) == (self.row, asked)
 
 
-def write_entries(rng: np.random.Generator) -> PictureEntries:
-    """Draw the text of a picture; the kinds of the four values are drawn independently."""
-    style = pick(rng, list(QUESTIONS))
-    names = tuple(shuffled(rng, NAMES)[:COUNT])
-    values = _write_values(rng, names)
-    return PictureEntries(style, names, values, int(rng.integers(COUNT)))
+def write_entries(rng: np.random.Generator, held_out: bool) -> PictureEntries:
+    """Draw the text of a picture, which is held out from training or not."""
+    layout = pick(rng, list(LAYOUTS))
+    return drawn_scene(lambda: _written(rng, layout), held_out, key=_drawn_text)
 
 
-def rewrite_values(rng: np.random.Generator, entries: PictureEntries) -> PictureEntries:
-    """Return the same names and question with other values."""
-    return entries._replace(values=_write_values(rng, entries.names))
+def rewrite_entries(
+    rng: np.random.Generator, entries: PictureEntries, held_out: bool
+) -> PictureEntries:
+    """Return the same question about a picture with other answers."""
+
+    def rewritten() -> PictureEntries:
+        if entries.wording.asks_name:
+            return entries._replace(names=_names(rng, entries.layout))
+        values = tuple(_column(rng, entries.names, column) for column in entries.columns)
+        return entries._replace(values=values)
+
+    return drawn_scene(rewritten, held_out, key=_drawn_text)
 
 
-def _write_values(rng: np.random.Generator, names: Sequence[str]) -> tuple[str, ...]:
-    """Draw a value for each name, all different."""
+def _drawn_text(entries: PictureEntries) -> object:
+    """Return what is drawn, without the question."""
+    return entries.layout, entries.names, entries.columns, entries.values
+
+
+def _written(rng: np.random.Generator, name: str) -> PictureEntries:
+    layout = LAYOUTS[name]
+    wording = pick(rng, layout.wordings)
+    names = _names(rng, name)
+    columns = tuple(shuffled(rng, layout.columns)[: layout.shown]) or ("",)
+    values = tuple(_column(rng, names, column) for column in columns)
+    asked = columns.index(wording.column) if wording.column else int(rng.integers(len(columns)))
+    row = wording.row(rng, values[asked])
+    return PictureEntries(name, names, columns, values, wording, row, asked)
+
+
+def _names(rng: np.random.Generator, name: str) -> Values:
+    """Draw the names of the rows, all different; the last one of a receipt is the total."""
+    listed = LAYOUTS[name].names
+    if not listed:
+        return _different(rng, [site] * COUNT)
+    names = shuffled(rng, listed)[:COUNT]
+    return (*names[:-1], TOTAL) if name == "receipt" else tuple(names)
+
+
+def _column(rng: np.random.Generator, names: Sequence[str], column: str) -> Values:
+    """Draw the values of a column, all different."""
+    values = _different(rng, [VALUES[column or name] for name in names])
+    if TOTAL not in names:
+        return values
+    cents = sum(int(price.replace(".", "")) for price in values[:-1])
+    return *values[:-1], priced(cents)
+
+
+def _different(
+    rng: np.random.Generator, draws: Sequence[Callable[[np.random.Generator], str]]
+) -> Values:
+    """Call each function until all results differ."""
     values: list[str] = []
-    for name in names:
-        value = _VALUES[name](rng)
+    for draw in draws:
+        value = draw(rng)
         while value in values:
-            value = _VALUES[name](rng)
+            value = draw(rng)
         values.append(value)
     return tuple(values)

@@ -7,7 +7,8 @@ dark, the colors are hard to see. An answer may have two words, so it can be hal
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -43,6 +44,7 @@ class Flag(NamedTuple):
     asked: str
 
 
+@dataclass(frozen=True)
 class FlagPictures:
     """Draws flags with questions about one band or both; see `Pictures`.
 
@@ -52,11 +54,10 @@ class FlagPictures:
         held_out: Whether to place the flags as in no picture of training.
     """
 
-    crops = False
-    legibility: Legibility = "flag"
-
-    def __init__(self, held_out: bool = False) -> None:
-        self.held_out = held_out
+    held_out: bool = False
+    version: ClassVar[int] = 2
+    crops: ClassVar[bool] = False
+    legibility: ClassVar[Legibility] = "flag"
 
     def strengths(self, problems: Problems) -> Strengths:
         """Return gains of 0.15 or more for dark flags, which a factor up to 7 repairs."""

@@ -56,7 +56,7 @@ def share_legible(
 
     Args:
         shown: The image as it is shown; uint8 ``[height, width, 3]``.
-        text: Capitals, digits and blanks.
+        text: Capitals, digits and blanks; points and colons, which are not compared.
         capital: Height of a capital in the picture, pixels.
         scales: Probable ratios of a length in the shown image to that in the picture.
         search: Whether the image may show an enlarged part, so that larger ratios than the first
@@ -148,27 +148,28 @@ def _is_legible(area: Levels, line: _Line, box: TextBox) -> bool:
 
 @lru_cache(maxsize=256)
 def _drawn(text: str, capital: int) -> _Line:
-    """Return the drawing of a text at the height of comparison; blanks have no box.
+    """Return the drawing of a text at the height of comparison; blanks and marks have no box.
 
     The letters are drawn large and shrunk, as those of a picture are. They have the places that
     they have in the picture, where gaps are whole pixels.
     """
     size = _ENLARGED * _HEIGHT
     placed = [
-        (round(left * size / capital), glyph(letter, size))
+        (round(left * size / capital), letter, glyph(letter, size))
         for left, letter in places(text, capital)
     ]
-    across = max(left + ink.shape[1] for left, ink in placed)
+    across = max(left + ink.shape[1] for left, _, ink in placed)
     margin = _ENLARGED * _MARGIN
     columns = -(-(across + 2 * margin) // _ENLARGED)
     canvas = np.zeros((size + 2 * margin, columns * _ENLARGED, 3), np.uint8)
     boxes: list[TextBox] = []
-    for left, ink in placed:
+    for left, letter, ink in placed:
         bottom = margin + max(size, ink.shape[0])
         area = canvas[bottom - ink.shape[0] : bottom, margin + left : margin + left + ink.shape[1]]
         np.maximum(area, ink[:, :, None], out=area)
         right = left + ink.shape[1]
         edges = _MARGIN + left // _ENLARGED, _MARGIN + -(-right // _ENLARGED)
-        boxes.append(TextBox(edges[0], _MARGIN, edges[1], _MARGIN + _HEIGHT))
+        if letter.isalnum():
+            boxes.append(TextBox(edges[0], _MARGIN, edges[1], _MARGIN + _HEIGHT))
     small = shrink(canvas, (columns, _HEIGHT + 2 * _MARGIN))[:, :, 0]
     return _Line(small.astype(np.float32) / np.float32(255), tuple(boxes))

@@ -9,7 +9,7 @@ that the reference program repaired.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -39,12 +39,14 @@ class Pictures(Protocol):
     """Draws pictures with questions, and measures their legibility.
 
     Attributes:
+        version: The version of the world; the next one when equal seeds give other samples.
         crops: Whether a picture can have letters that are too small to be read as shown.
         legibility: The test of written images, see `CodingTruth`.
     """
 
-    crops: bool
-    legibility: Legibility
+    version: ClassVar[int]
+    crops: ClassVar[bool]
+    legibility: ClassVar[Legibility]
 
     def strengths(self, problems: Problems) -> Strengths:
         """Return the ranges of the strengths by the name of the distortion."""

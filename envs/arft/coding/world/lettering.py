@@ -36,7 +36,7 @@ def write(
     Args:
         draw: The canvas of the picture.
         corner: The left and upper edge of the line.
-        text: Capitals, digits and blanks.
+        text: Capitals, digits, blanks, points and colons.
         height: The height of a capital, pixels.
         ink: The color.
     """

@@ -1,6 +1,9 @@
-"""Creates distorted samples without a download: pages and signs, or flags."""
+"""Creates distorted samples without a download: eight layouts of text, or flags."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -10,12 +13,13 @@ from visenv.types import Image, Pixels, QuestionTruth, Sample
 
 from ...presets import TRAIN_PIXELS
 from ..ground_truth import Legibility
-from .entries import PictureEntries, rewrite_values, write_entries
+from .canvas import SIDE
+from .entries import PictureEntries, rewrite_entries, write_entries
 from .flags import FlagPictures
 from .kinds import TURNS
 from .legibility import share_legible
 from .lettering import TextBox
-from .pictures import SIDE, draw_picture
+from .pictures import draw_picture
 from .plans import PLANS, Plan, Problems
 from .sources import DistortedWorld
 from .strengths import CALIBRATED, WHOLE, Strengths
@@ -24,15 +28,23 @@ VIEW = SIDE / size_within((SIDE, SIDE), TRAIN_PIXELS)[0]
 """Side of a picture relative to its shown version, with the paper's 401,408 pixels."""
 
 
-class NoticePictures:
-    """Draws pages and signs with four names and values, one of which is asked for; see `Pictures`.
+@dataclass(frozen=True)
+class TextPictures:
+    """Draws pictures in eight layouts with four rows of text, one of which is asked for.
 
-    The legibility of the asked value is measured at its position
+    See `Pictures`. The legibility of the answer is measured at its position
     (`visenv.envs.arft.coding.world.legibility`).
+
+    Args:
+        photographs: Whether the surfaces are photographs of installed packages.
+        held_out: Whether to draw the texts that no picture of training has.
     """
 
-    crops = True
-    legibility: Legibility = "text"
+    photographs: bool = False
+    held_out: bool = False
+    version: ClassVar[int] = 3
+    crops: ClassVar[bool] = True
+    legibility: ClassVar[Legibility] = "text"
 
     def strengths(self, problems: Problems) -> Strengths:
         """Return calibrated ranges; the whole ranges for combinations that have none."""
@@ -40,22 +52,22 @@ class NoticePictures:
 
     def write(self, rng: np.random.Generator) -> PictureEntries:
         """Draw the text and the question."""
-        return write_entries(rng)
+        return write_entries(rng, self.held_out)
 
     def rewrite(self, rng: np.random.Generator, text: PictureEntries) -> PictureEntries:
-        """Return the same question about other values."""
-        return rewrite_values(rng, text)
+        """Return the same question about a picture with other answers."""
+        return rewrite_entries(rng, text, self.held_out)
 
     def draw(self, rng: np.random.Generator, text: PictureEntries, small: bool) -> Sample:
-        """Draw the page or the signs."""
-        pixels, place = draw_picture(rng, text, small)
+        """Draw the picture of the text."""
+        pixels, place = draw_picture(rng, text, small, self.photographs)
         return Sample(
-            id=f"{text.style}-{int(rng.integers(2**63)):016x}",
+            id=f"{text.layout}-{int(rng.integers(2**63)):016x}",
             question=text.question,
             images=(Image.from_pixels(pixels),),
             answers=(text.answer,),
-            kind=text.style,
-            ground_truth=QuestionTruth(options=tuple(sorted(text.values)), target_box=place),
+            kind=text.layout,
+            ground_truth=QuestionTruth(options=tuple(sorted(text.options)), target_box=place),
         )
 
     def share_read(
@@ -74,41 +86,33 @@ class NoticePictures:
         return share_legible(shown, sample.answers[0], capital, [scale])
 
 
-class FlagsWorld(DistortedWorld):
-    """Implements a `DistortedWorld` of flags. Held-out flags are at places of their own.
-
-    Args:
-        plan: The relative frequency of each problem.
-    """
-
-    def __init__(self, plan: Plan) -> None:
-        super().__init__(FlagPictures(), plan)
-        self._held_out = FlagPictures(held_out=True)
-
-    def sample_held_out(self, rng: np.random.Generator) -> Sample:
-        """Create a sample with a flag at a place where `sample` draws none."""
-        return self.recent(rng, self._held_out)
-
-
 TINY: Plan = dict.fromkeys([("rotation180",), ("dark",), ("none",)], 1)
 """Three problems that a very small model can distinguish."""
+
+
+WORLDS = ("default", "photographs", "tiny")
+"""The names of the procedural worlds."""
 
 
 def procedural(world: str = "default", plan: Plan | None = None) -> DistortedWorld:
     """Return a source of distorted samples that needs no download.
 
     Args:
-        world: ``"default"``: pages, and landscapes with signs, all of one size; details to
-            crop are in small print. ``"tiny"``: flags that are upside down, in the dark, or
-            neither.
+        world: ``"default"``: eight layouts of text on painted surfaces, all of one size; details
+            to crop are in small print. ``"photographs"``: the same on photographs of installed
+            packages. ``"tiny"``: flags that are upside down, in the dark, or neither.
         plan: How often each problem occurs; by default as in the paper's training set, or, for
             flags, each equally often.
 
     Raises:
         UnknownNameError: If there is no such world.
+        ConfigurationError: If a package with photographs is not installed; raised by a sample.
     """
+    if world not in WORLDS:
+        raise UnknownNameError("world of distorted images", world, WORLDS)
     if world == "tiny":
-        return FlagsWorld(TINY if plan is None else plan)
-    if world != "default":
-        raise UnknownNameError("world of distorted images", world, ["default", "tiny"])
-    return DistortedWorld(NoticePictures(), PLANS["train"] if plan is None else plan)
+        flags = FlagPictures(), FlagPictures(held_out=True)
+        return DistortedWorld(*flags, TINY if plan is None else plan)
+    photographs = world == "photographs"
+    texts = TextPictures(photographs), TextPictures(photographs, held_out=True)
+    return DistortedWorld(*texts, PLANS["train"] if plan is None else plan)

@@ -139,7 +139,8 @@ class DistortedWorld:
     legible after the reference program.
 
     Args:
-        pictures: The pictures.
+        pictures: The pictures of training.
+        held_out: The pictures of held-out samples, which `pictures` never draws.
         plan: The relative frequency of each problem; crops are drawn only if `pictures` has them.
 
     Raises:
@@ -147,25 +148,33 @@ class DistortedWorld:
     """
 
     ground_truth = CodingTruth
-    world_version = 2
 
-    def __init__(self, pictures: Pictures, plan: Plan = PLANS["train"]) -> None:
+    def __init__(self, pictures: Pictures, held_out: Pictures, plan: Plan = PLANS["train"]) -> None:
         self.pictures = pictures
+        self.held_out = held_out
         self.plan = plan if pictures.crops else without_crops(plan)
         self._drawn = [problems for problems, count in self.plan.items() for _ in range(count)]
         if not self._drawn:
             raise ConfigurationError(_NOTHING)
+
+    @property
+    def world_version(self) -> int:
+        """Return the version of the pictures, see `visenv.data.source.world_version`."""
+        return self.pictures.version
 
     def sample(self, rng: np.random.Generator) -> Sample:
         """Create a sample, which depends only on the state of the generator.
 
         Recent samples are cached, so that the members of a group share one.
         """
-        return self.recent(rng, self.pictures)
+        return self._recent(rng, self.pictures)
 
-    def recent(self, rng: np.random.Generator, pictures: Pictures) -> Sample:
-        """Return a sample with a picture of `pictures`, from the cache if it is there."""
-        maker = (type(pictures), pictures is self.pictures, *self.plan.items())
+    def sample_held_out(self, rng: np.random.Generator) -> Sample:
+        """Create a sample with a picture that `sample` never draws."""
+        return self._recent(rng, self.held_out)
+
+    def _recent(self, rng: np.random.Generator, pictures: Pictures) -> Sample:
+        maker = (pictures, *self.plan.items())
         return RECENT.sample(maker, rng, lambda rng: self._make(rng, pictures))
 
     def made(

@@ -5,7 +5,8 @@ Procedural pictures draw from `CALIBRATED`. Its ranges were found with readers f
 other than the repair) and a line reader that was trained on undistorted lines read at most 10 % of
 the answers, and tesseract reads at least 85 % after the reference repair. For darkness and
 overexposure this holds for the second reader alone, because tesseract binarizes its input, which is
-their repair; ink and paper differ by at most 3 levels as shown. docs/arft.md has the results.
+their repair; ink and paper differ by at most 3 levels as shown. docs/arft.md has the results, which
+are those of an earlier world of two layouts, and first checks of the eight layouts.
 
 Images of data sets draw from `MILD`, because their legibility after a repair is unknown.
 """
@@ -46,9 +47,9 @@ MILD: Strengths = {
 """Strengths for images of data sets; their noise is Gaussian, which no repair removes."""
 
 CALIBRATED: Mapping[frozenset[str], Strengths] = {
-    frozenset({"dark"}): {"dark": StrengthRange("gain", 0.014, 0.008)},
-    frozenset({"overexposure"}): {"overexposure": StrengthRange("veil", 70, 95)},
-    frozenset({"blur"}): {"blur": StrengthRange("kernel", 75, 79)},
+    frozenset({"dark"}): {"dark": StrengthRange("gain", 0.0098, 0.008)},
+    frozenset({"overexposure"}): {"overexposure": StrengthRange("veil", 80, 95)},
+    frozenset({"blur"}): {"blur": StrengthRange("kernel", 73, 75)},
     frozenset({"noise"}): {"noise": StrengthRange("density", 0.72, 0.82)},
     frozenset({"blur", "noise"}): {
         "blur": StrengthRange("kernel", 51, 55),

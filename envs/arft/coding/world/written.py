@@ -6,9 +6,9 @@ from visenv.images import fit
 from visenv.types import Image, Sample
 
 from ..ground_truth import CodingTruth
+from .canvas import SIDE
 from .flags import shows_answer
 from .legibility import share_legible
-from .pictures import SIDE
 from .plans import CROP
 
 READABLE = 0.9

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import PIL.Image
@@ -30,8 +31,9 @@ def clean(name: str) -> Sample:
 class ToyPictures:
     """Draws images of a few pixels; its reader returns values for which a sample is accepted."""
 
-    crops = True
-    legibility: Legibility = "text"
+    version: ClassVar[int] = 1
+    crops: ClassVar[bool] = True
+    legibility: ClassVar[Legibility] = "text"
 
     def strengths(self, problems: Problems) -> Strengths:
         return WHOLE
@@ -55,7 +57,7 @@ class ToyPictures:
 
 @pytest.mark.slow
 def test_paper_s_test_set_is_built_and_read_back(tmp_path: Path) -> None:
-    world = DistortedWorld(ToyPictures())
+    world = DistortedWorld(ToyPictures(), ToyPictures())
     step = Distort(tmp_path, source=world)
     account = step.run(plan_lines(PLANS["test"], 0), tmp_path / "MAT-Coding.jsonl")
     assert (account.kept, account.rows) == (200, 200)

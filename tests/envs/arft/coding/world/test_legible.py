@@ -19,7 +19,7 @@ from visenv.envs.arft.coding.world.legible import (
 )
 from visenv.envs.arft.coding.world.lettering import TextBox
 from visenv.envs.arft.coding.world.plans import CROP, NONE, named
-from visenv.envs.arft.coding.world.questions import NoticePictures, procedural
+from visenv.envs.arft.coding.world.questions import TextPictures, procedural
 from visenv.envs.arft.coding.world.strengths import MILD
 from visenv.types import Pixels, Sample
 
@@ -50,7 +50,7 @@ def test_share_of_legible_answers_rises_by_50_points_or_more(problems: Problems)
 @pytest.mark.parametrize("name", ["dark", "overexposure", "noise"])
 def test_mildest_distortions_leave_the_answer_readable(name: str) -> None:
     """Check that the measure is not always 0; otherwise, the test above would always pass."""
-    pictures, rng = NoticePictures(), np.random.default_rng(5)
+    pictures, rng = TextPictures(), np.random.default_rng(5)
     clean = pictures.draw(rng, pictures.write(rng), False)
     made = [kinds.draw(name, rng, MILD[name], 0.0)]
     pixels = kinds.apply_all(clean.images[0].pixels, made)
@@ -58,7 +58,7 @@ def test_mildest_distortions_leave_the_answer_readable(name: str) -> None:
 
 
 def drawn(seed: int) -> Sample:
-    pictures, rng = NoticePictures(), np.random.default_rng(seed)
+    pictures, rng = TextPictures(), np.random.default_rng(seed)
     return pictures.draw(rng, pictures.write(rng), False)
 
 
@@ -81,6 +81,22 @@ def test_blur_is_undone_in_part() -> None:
         for pixels in (blurred, repaired(blurred, made))
     ]
     assert errors[1] < 0.75 * errors[0]
+
+
+def test_blur_is_filtered_like_the_picture_with_its_reflections() -> None:
+    """Compare with the Wiener filter of the Fourier transform of the doubled picture."""
+    pixels = np.random.default_rng(0).integers(60, 200, (24, 36, 3), np.uint8)
+    weights = np.exp(-(np.arange(-4.0, 5) ** 2) / (2 * 1.7**2))
+    down, across = (np.abs(np.fft.fft(weights / weights.sum(), 2 * side)) for side in (24, 36))
+    blur = np.outer(down, across)[:, :, None]
+    power = (3.0 / 1.7 / 200) ** 2  # of the repair: the error of rounding, divided by the signal's
+    doubled = np.concatenate([pixels, pixels[::-1]])
+    doubled = np.concatenate([doubled, doubled[:, ::-1]], axis=1).astype(float)
+    spectrum = np.fft.fft2(doubled, axes=(0, 1)) * blur / (blur**2 + power)
+    expected = np.fft.ifft2(spectrum, axes=(0, 1)).real[:24, :36].clip(0, 255)
+    made = [Distortion(name="blur", kernel=9, sigma=1.7)]
+    assert np.abs(repaired(pixels, made) - expected).max() < 0.6  # half a level is rounding
+    assert repaired(pixels[:23, :35], made).shape == (23, 35, 3), "odd sizes are kept"
 
 
 @pytest.mark.parametrize(
@@ -178,6 +194,19 @@ def test_line_is_found_in_an_enlarged_part(capital: int, ratio: float) -> None:
 def test_letters_of_four_pixels_are_too_small() -> None:
     assert share_legible(drawn_line("PIER 3817", 4), "PIER 3817", 4, [1]) == 0
     assert share_legible(drawn_line("PIER 3817", 20), "PIER 3817", 20, [0.2]) == 0
+
+
+def test_points_and_colons_are_not_compared() -> None:
+    line = drawn_line("12.50", 20)
+    assert share_legible(line, "12.50", 20, [1]) == 1
+    left = np.flatnonzero((line < 150).any(axis=(0, 2)))
+    gaps = np.flatnonzero(np.diff(left) > 1)
+    point = left[gaps[1] + 1], left[gaps[2]]  # the third group of columns with ink
+    assert point[1] - point[0] < 8
+    line = line.copy()
+    line[:, point[0] : point[1] + 1] = 220
+    assert share_legible(line, "12.50", 20, [1]) == 1
+    assert share_legible(drawn_line("1042", 20), "10:42", 20, [1]) < 1, "its gap is missing"
 
 
 def test_line_of_other_letters_is_not_legible() -> None:

@@ -37,6 +37,7 @@ def clean(name: str = "q", **truth: Any) -> Sample:
     )
 
 
+FLAGS = FlagPictures(), FlagPictures(held_out=True)
 BOXED = clean(target_box=(10, 5, 20, 15))
 PROBLEMS = st.sampled_from(list(PLANS["train"]))
 
@@ -106,7 +107,7 @@ def test_sample_that_does_not_fit_is_a_data_error(
 
 @pytest.mark.slow
 def test_world_draws_by_its_plan() -> None:
-    world = DistortedWorld(FlagPictures(), {("dark",): 3, ("rotation180",): 1})
+    world = DistortedWorld(*FLAGS, {("dark",): 3, ("rotation180",): 1})
     drawn = Counter(world.sample(np.random.default_rng(seed)).kind for seed in range(200))
     assert set(drawn) == {"dark", "rotation180"}
     # 3 of 4 on average: 150 ± 4·6.1
@@ -114,10 +115,10 @@ def test_world_draws_by_its_plan() -> None:
 
 
 def test_world_without_crops_draws_none() -> None:
-    world = DistortedWorld(FlagPictures(), {("crop",): 5, ("none",): 1})
+    world = DistortedWorld(*FLAGS, {("crop",): 5, ("none",): 1})
     assert {world.sample(np.random.default_rng(seed)).kind for seed in range(20)} == {"none"}
     with pytest.raises(ConfigurationError, match="other than crops"):
-        DistortedWorld(FlagPictures(), {("crop",): 1})
+        DistortedWorld(*FLAGS, {("crop",): 1})
     with pytest.raises(ConfigurationError, match="at least one"):
         DistortedRows([clean()], {})
 
