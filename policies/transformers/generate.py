@@ -107,7 +107,8 @@ class Generator:
             max_new_tokens=tokens, do_sample=False, pad_token_id=self._codec.end_id
         )
         with _plain(model), without(model) if self._bare else nullcontext():
-            return model.generate(**given, **others, generation_config=settings)
+            # Not in step with other processes: trainers gather shards of weights before sampling.
+            return model.generate(**given, **others, generation_config=settings, synced_gpus=False)
 
     def _select(self, cache: Any, prompts: Sequence[int], distinct: int) -> None:
         """Copy the state of a prompt to each row that continues it.
