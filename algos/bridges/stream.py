@@ -20,7 +20,7 @@ class PromptCompletion(NamedTuple):
         response_mask: For each token of the response, 1 if the policy sampled it, otherwise 0.
         logprobs: For each token of the response, the log-probability that the sampler reported, in
             nats; 0 for tokens that were not sampled, NaN if the engine reported none.
-        images: One image for each run of placeholders, in order.
+        images: The images of the segment, in order, as often as they are shown.
     """
 
     prompt_ids: list[int]

@@ -25,7 +25,7 @@ from ..tokens.qwen_vl import QwenVL
 from ..tokens.session import TokenStream
 from .cache import SlotCache
 from .network import QwenVLParts
-from .turn import RunningTurn, choose
+from .turn import RunningTurn, choose, distinct_streams
 from .vision import ImageFeatures
 
 
@@ -102,7 +102,7 @@ class Decoder:
 
         Return the state from which the first token is sampled.
         """
-        distinct, index = _distinct([turn.stream for turn in turns])
+        distinct, index = distinct_streams([turn.stream for turn in turns])
         known = [0 if stream.memory is None else stream.memory.shape[3] for stream in distinct]
         new = [len(stream.token_ids) - start for stream, start in zip(distinct, known, strict=True)]
         width = max(new)
@@ -183,19 +183,3 @@ class Decoder:
         """Return one token for each row, and its log-probability."""
         temperature = torch.tensor([turn.temperature for turn in rows], device=hidden.device)
         return choose(rows, self._network.logits(hidden, temperature))
-
-
-def _distinct(streams: Sequence[TokenStream]) -> tuple[list[TokenStream], list[int]]:
-    """Return the distinct ones of equal new streams, which are read once, and the index of each."""
-    places: dict[object, int] = {}
-    distinct: list[TokenStream] = []
-    index: list[int] = []
-    for stream in streams:
-        key: object = id(stream)
-        if stream.memory is None:
-            key = (tuple(stream.token_ids), tuple(each.item.sha256 for each in stream.shown))
-        if key not in places:
-            places[key] = len(distinct)
-            distinct.append(stream)
-        index.append(places[key])
-    return distinct, index

@@ -4,12 +4,16 @@
 sliding windows, positions of images. Rows are padded on the left. Each step, `_Chooser` replaces
 the logits such that only the token that visenv chose remains, so that a token is chosen as
 `decode.Decoder` chooses it: with one uniform number of its session, among the tokens that are
-neither banned nor excluded, at its temperature. Nothing is kept between turns.
+neither banned nor excluded, at its temperature.
+
+A first call reads the distinct prompts of a batch and returns their caches; a group begins with one
+prompt, which is thus read once. A second call continues each turn with a copy of its cache. Nothing
+is kept between turns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
@@ -18,9 +22,10 @@ import transformers
 from typing_extensions import override
 
 from ..tokens.codec import Codec
+from ..tokens.session import TokenStream
 from .lora import without
 from .padded import PaddedModel
-from .turn import RunningTurn, choose
+from .turn import RunningTurn, choose, distinct_streams
 
 
 class Generator:
@@ -59,54 +64,103 @@ class Generator:
             self._run(rows)
 
     def _run(self, rows: Sequence[RunningTurn]) -> None:
-        network, codec = self._network, self._codec
-        width = max(len(turn.stream.token_ids) for turn in rows)
-        token_ids = torch.full((len(rows), width), codec.end_id)
-        seen = torch.zeros((len(rows), width), dtype=torch.int64)
-        for row, turn in enumerate(rows):
-            own = turn.stream.token_ids
-            token_ids[row, width - len(own) :] = torch.tensor(own)
-            seen[row, width - len(own) :] = 1
-        items = [shown.item for turn in rows for shown in turn.stream.shown]
-        given = network.placed(network.arguments(token_ids, seen, items))
-        chooser = _Chooser(rows, network, codec)
-        settings = transformers.GenerationConfig(
-            max_new_tokens=max(turn.limit for turn in rows),
-            do_sample=False,
-            pad_token_id=codec.end_id,
+        chooser = _Chooser(rows, self._network, self._codec)
+        distinct, index = distinct_streams([turn.stream for turn in rows])
+        token_ids, seen = self._padded(distinct)
+        items = [shown.item for stream in distinct for shown in stream.shown]
+        given = self._network.placed(self._network.arguments(token_ids, seen, items))
+        read = self._generate(given, 1, output_logits=True, return_dict_in_generate=True)
+        chosen = chooser.choose(read.logits[0][index])  # [rows]
+        live = [row for row, turn in enumerate(rows) if turn.finish is None]
+        if not live:
+            return
+        chooser.rows = [rows[row] for row in live]
+        prompts = [index[row] for row in live]
+        self._select(read.past_key_values, prompts, len(distinct))
+        token_ids, seen = given["input_ids"][prompts], given["attention_mask"][prompts]
+        begun = {
+            "input_ids": torch.cat([token_ids, chosen[live, None]], 1),
+            "attention_mask": torch.cat([seen, torch.ones_like(seen[:, :1])], 1),
+            "past_key_values": read.past_key_values,
+        }
+        self._generate(
+            begun,
+            max(turn.limit for turn in chooser.rows) - 1,
+            logits_processor=transformers.LogitsProcessorList([chooser]),
+            stopping_criteria=transformers.StoppingCriteriaList([_Finished(chooser.rows)]),
         )
-        with _plain(network.model), without(network.model) if self._bare else nullcontext():
-            network.model.generate(
-                **given,
-                generation_config=settings,
-                logits_processor=transformers.LogitsProcessorList([chooser]),
-                stopping_criteria=transformers.StoppingCriteriaList([_Finished(rows)]),
-            )
+
+    def _padded(self, streams: Sequence[TokenStream]) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the tokens of streams, padded on the left, and 1 for each token of a stream."""
+        width = max(len(stream.token_ids) for stream in streams)
+        token_ids = torch.full((len(streams), width), self._codec.end_id)
+        seen = torch.zeros((len(streams), width), dtype=torch.int64)
+        for row, stream in enumerate(streams):
+            start = width - len(stream.token_ids)
+            token_ids[row, start:] = torch.tensor(stream.token_ids)
+            seen[row, start:] = 1
+        return token_ids, seen
+
+    def _generate(self, given: Mapping[str, Any], tokens: int, **others: Any) -> Any:
+        model = self._network.model
+        settings = transformers.GenerationConfig(
+            max_new_tokens=tokens, do_sample=False, pad_token_id=self._codec.end_id
+        )
+        with _plain(model), without(model) if self._bare else nullcontext():
+            # Not in step with other processes: trainers gather shards of weights before sampling.
+            return model.generate(**given, **others, generation_config=settings, synced_gpus=False)
+
+    def _select(self, cache: Any, prompts: Sequence[int], distinct: int) -> None:
+        """Copy the state of a prompt to each row that continues it.
+
+        Models with positions in several dimensions keep the offset of the next position outside of
+        the cache.
+
+        Args:
+            cache: The cache of the distinct prompts.
+            prompts: The index of the prompt of each row.
+            distinct: Number of distinct prompts.
+        """
+        if list(prompts) == [*range(distinct)]:
+            return
+        base = self._network.model.base_model
+        chosen = torch.tensor(prompts, device=self._network.device)
+        cache.reorder_cache(chosen)
+        offsets = getattr(base, "rope_deltas", None)
+        if offsets is not None:
+            base.rope_deltas = offsets.index_select(0, chosen)
 
 
 class _Chooser(transformers.LogitsProcessor):
     """Chooses the next token of each row, and leaves only that token."""
 
     def __init__(self, rows: Sequence[RunningTurn], network: PaddedModel, codec: Codec) -> None:
-        self._rows = rows
+        self.rows = rows
         self._network = network
         self._spelling = codec.vocabulary.bytes
         self._end = codec.end_id
 
-    @override
-    def __call__(self, input_ids: torch.LongTensor, scores: torch.FloatTensor) -> Any:
-        live = [row for row, turn in enumerate(self._rows) if turn.finish is None]
-        chosen = torch.full((len(self._rows),), self._end, device=scores.device)
+    def choose(self, scores: torch.Tensor) -> torch.Tensor:
+        """Return the next token of each row, int64 ``[rows]``, for logits ``[rows, vocabulary]``.
+
+        The token of a turn that has ended is the end token.
+        """
+        live = [row for row, turn in enumerate(self.rows) if turn.finish is None]
+        chosen = torch.full((len(self.rows),), self._end, device=scores.device)
         if live:
-            turns = [self._rows[row] for row in live]
+            turns = [self.rows[row] for row in live]
             temperature = torch.tensor([turn.temperature for turn in turns], device=scores.device)
             logits = self._network.head.possible(scores[live], temperature)
             tokens, logprobs = choose(turns, logits)
             for turn, token, logprob in zip(turns, tokens, logprobs, strict=True):
                 turn.take(token, logprob, token == self._end, self._spelling[token])
             chosen[live] = torch.tensor(tokens, device=scores.device)
+        return chosen
+
+    @override
+    def __call__(self, input_ids: torch.LongTensor, scores: torch.FloatTensor) -> Any:
         only = torch.full_like(scores, -torch.inf)
-        return only.scatter_(1, chosen[:, None], 0.0)
+        return only.scatter_(1, self.choose(scores)[:, None], 0.0)
 
 
 class _Finished(transformers.StoppingCriteria):

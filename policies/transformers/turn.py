@@ -118,6 +118,22 @@ def choose(rows: Sequence[RunningTurn], logits: torch.Tensor) -> tuple[list[int]
     return chosen.tolist(), picked.tolist()
 
 
+def distinct_streams(streams: Sequence[TokenStream]) -> tuple[list[TokenStream], list[int]]:
+    """Return the distinct ones of equal new streams, which are read once, and the index of each."""
+    places: dict[object, int] = {}
+    distinct: list[TokenStream] = []
+    index: list[int] = []
+    for stream in streams:
+        key: object = id(stream)
+        if stream.memory is None:
+            key = (tuple(stream.token_ids), tuple(each.item.sha256 for each in stream.shown))
+        if key not in places:
+            places[key] = len(distinct)
+            distinct.append(stream)
+        index.append(places[key])
+    return distinct, index
+
+
 def draw(scores: torch.Tensor, uniform: torch.Tensor) -> torch.Tensor:
     """Sample each row by the inverse of its cumulative distribution.
 

@@ -27,9 +27,11 @@ class TokenRules:
         end_alone: bool ``[vocabulary]``: True only for the end token.
         spelling: Bytes of each token, by id.
         constraints: Converts regular expressions to sets of allowed tokens.
+        image_processor: The fingerprint of the image processor of the checkpoint.
     """
 
     def __init__(self, codec: Codec) -> None:
+        self.image_processor = codec.family.fingerprint(with_videos=False)
         self.banned = torch.from_numpy(codec.banned)
         self.end_id = codec.end_id
         self.end_alone = torch.zeros(len(self.banned), dtype=torch.bool)

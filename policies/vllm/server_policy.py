@@ -16,6 +16,8 @@ from visenv.errors import ConfigurationError
 from visenv.private_names import check_private_names
 
 from ..tokens.family import VideoMode
+from ..tokens.fingerprint import fingerprint_of
+from ..tokens.processor import load_processor
 from . import environment
 from .client import ServerClient
 from .control import ServerAddress, ServerControl
@@ -116,6 +118,8 @@ class VLLMServerPolicy(RestartableSampler[ServerClient]):
         )
         environment.prepare(on_cpu=not torch.cuda.is_available())
         super().__init__(str(model), settings.codec(), max_images, max_videos, patience=1.0)
+        # Without the limits of pixels, which the server applies to each request.
+        self._processor = fingerprint_of(load_processor(str(model)).image_processor)
         self.server = None if urls else VLLMServer(settings, transfer=self._kind)
         self._dtype = getattr(torch, dtype)
         self._url = urls[rank() % len(urls)] if urls else ""
@@ -174,6 +178,7 @@ class VLLMServerPolicy(RestartableSampler[ServerClient]):
     def _connect(self) -> ServerClient:
         control = ServerControl(self._address(), self._limits["transfer_timeout"], self._retries)
         try:
+            check_image_processor(control, self._processor)
             client = ServerClient(
                 control,
                 self._transfer(control),
@@ -201,6 +206,26 @@ class VLLMServerPolicy(RestartableSampler[ServerClient]):
             return FolderTransfer(control.call, self._folder)
         check_private_names(SENDER_NAMES)
         return NCCLTransfer(control, self._kind, control.workers())
+
+
+def check_image_processor(control: ServerControl, own: str) -> None:
+    """Check that a server loads the same image processor as this process.
+
+    Args:
+        control: The control connection of the server.
+        own: The fingerprint of the checkpoint's image processor in this process.
+
+    Raises:
+        ConfigurationError: If a worker has another one, in its settings, class or backend.
+    """
+    for each in control.call("visenv_processor"):
+        if (other := each["image_processor"]) != own:
+            raise ConfigurationError(
+                f"The image processor {other} of the vLLM server at {control.url} differs from "
+                f"{own} of this process in its settings, class or backend, so that "
+                "log-probabilities would differ: give both the same checkpoint, and install "
+                "torchvision for both or for neither."
+            )
 
 
 def _usual_transfer(apart: bool) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from .adapter import sums
+from .rules import rules_of
 from .weights import bits_of, columns, part_of, plain_name, sum_of
 
 _FIRST = 64
@@ -57,6 +58,10 @@ class WeightSums:
         if same and identity:
             same = self.visenv_beginnings == beginnings(self.model_runner.get_model())
         return {"same": same}
+
+    def visenv_processor(self) -> dict[str, str]:
+        """Return the fingerprint of the checkpoint's image processor, as this machine loads it."""
+        return {"image_processor": rules_of(self.model_config).image_processor}
 
     @torch.inference_mode()
     def visenv_adapter_sums(self, number: int) -> dict[str, Any]:

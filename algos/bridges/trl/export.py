@@ -20,8 +20,8 @@ def to_trl(episode: Episode) -> dict[str, Any]:
 
     Returns:
         ``prompt_ids``; ``completion_ids``, ``logprobs`` (NaN if the engine reported none) and
-        ``env_mask`` (1 for sampled tokens), which have the same length; ``images``, one `Image` for
-        each run of placeholders in prompt and completion; ``env_reward``.
+        ``env_mask`` (1 for sampled tokens), which have the same length; ``images``, an `Image` for
+        each time that one is shown in prompt and completion; ``env_reward``.
 
     Raises:
         ConfigurationError: If the episode was aborted, has no tokens, contains a video, or has

@@ -6,24 +6,21 @@ import json
 import logging
 import time
 from collections.abc import Mapping
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
 
 import gymnasium as gym
-import transformers
 from omegaconf import OmegaConf
 
 import visenv  # noqa: F401 - registers the environments
 from visenv.errors import ConfigurationError
-from visenv.pretrained import load_pretrained
 from visenv.private_names import check_private_names
-from visenv.registration import load
 from visenv.rollout import Collector, EpisodeSpec, ThreadExecutor
 from visenv.types import Sampling
 
 from .export import to_verl
-from .policy import SECONDS, RowLengths, ServerPolicy
+from .policy import SECONDS, RowLengths, ServerPolicy, codec_of
 from .private_names import LOOP_NAMES
 
 check_private_names(LOOP_NAMES)  # before the names are imported
@@ -120,7 +117,7 @@ class VisenvAgentLoop(AgentLoopBase):  # type: ignore[misc]
         return known[key]
 
     def _new_collector(self, params: Mapping[str, Any]) -> Collector:
-        codec = _codec(self.tokenizer.name_or_path)
+        codec = codec_of(self.tokenizer.name_or_path)
         own = codec.family.fingerprint(with_videos=False)
         theirs = codec.fingerprint_of(self.processor.image_processor)
         if theirs != own:
@@ -150,15 +147,3 @@ def _place(row: Mapping[str, Any]) -> EpisodeSpec:
         member=int(row.get("session_id", 0)),
         index=None if index is None else int(index),
     )
-
-
-@lru_cache(maxsize=1)
-def _codec(model: str) -> Any:
-    rows = load_pretrained(transformers.AutoConfig, model).get_text_config().vocab_size
-    codec = load("policy", "visenv.policies.tokens:Codec")(model, rows, video="frames")
-    if not codec.family.packs:
-        raise ConfigurationError(
-            "The bridge to verl supports Qwen2.5-VL and Qwen3-VL, and this is a "
-            f"{codec.family.name} model: use visenv's own trainer."
-        )
-    return codec

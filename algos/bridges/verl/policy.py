@@ -6,15 +6,19 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
+from functools import lru_cache
 from typing import Any, NamedTuple
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
 import numpy as np
+import transformers
 from typing_extensions import override
 
-from visenv.errors import PolicyError
+from visenv.errors import ConfigurationError, PolicyError
 from visenv.policy import Policy
+from visenv.pretrained import load_pretrained
+from visenv.registration import load
 from visenv.types import FinishReason, Reply, Sampling, TurnRequest
 
 from .export import to_pil
@@ -141,3 +145,23 @@ class ServerPolicy(Policy[Any]):
             if any(stop in tail for stop in wanted):
                 return list(tokens[:kept])
         return list(tokens)
+
+
+@lru_cache(maxsize=1)
+def codec_of(model: str) -> Any:
+    """Return the codec of the model that verl trains.
+
+    Args:
+        model: A checkpoint folder or a hub name.
+
+    Raises:
+        ConfigurationError: If the model is of another type than Qwen2.5-VL and Qwen3-VL.
+    """
+    rows = load_pretrained(transformers.AutoConfig, model).get_text_config().vocab_size
+    codec = load("policy", "visenv.policies.tokens:Codec")(model, rows, video="frames")
+    if not codec.family.packs:
+        raise ConfigurationError(
+            "The bridge to verl supports Qwen2.5-VL and Qwen3-VL, and this is a "
+            f"{codec.family.name} model: use visenv's own trainer."
+        )
+    return codec

@@ -127,7 +127,10 @@ def expected(policy: Any, case: Case) -> Tensors:
         group["lr"] = LEARNING_RATE
     Sloped().loss(batch).value.backward()
     named = list(policy.module.named_parameters())
-    found = {f"gradient of {name}": each.grad.clone() for name, each in named}
+    found = {
+        f"gradient of {name}": torch.zeros_like(each) if each.grad is None else each.grad.clone()
+        for name, each in named
+    }
     optimizer.step()
     return found | {name: each.detach().clone() for name, each in named}
 

@@ -103,6 +103,16 @@ def test_gradients_agree_and_a_killed_run_resumes_to_the_same_bits(
     assert all(torch.equal(one[name], other[name]) for name in one)
 
 
+@pytest.mark.component("transformers")
+def test_padded_rows_have_the_gradients_of_one_process(tmp_path: Path) -> None:
+    """Check a model without a family of its own."""
+    from tests.policies.transformers import families
+
+    model = families.build("gemma3", tmp_path / "model")
+    done = _launch("ZeRO-2", tmp_path, model, "check")
+    assert done.stdout.count("all cases agree") == 2, done.stderr
+
+
 @pytest.mark.soak
 def test_zero_2_learns_what_one_process_does_which_reads_its_checkpoint(
     launched: Callable[[str], Launches], tmp_path: Path

@@ -98,6 +98,30 @@ def test_turns_do_not_depend_on_companions(model: Any, talk: Any, held: list[Tok
     assert alone.stream.token_ids == held[1].stream.token_ids
 
 
+def test_prompt_of_a_group_is_read_once(
+    model: Any, folder: Path, talk: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Check two groups of three and two members, in any order, with turns of several lengths."""
+    read: list[int] = []
+    generate = model.network.model.generate
+
+    def recorded(**given: Any) -> Any:
+        read.append(len(given["input_ids"]))
+        return generate(**given)
+
+    monkeypatch.setattr(model.network.model, "generate", recorded)
+    prompts = [talk.shown(text, talk.picture(7, *size)) for text, size in
+               (("what?", (100, 80)), ("and where is it?", (56, 90)))]  # fmt: skip
+    order = [0, 1, 0, 0, 1]
+    ask = TurnRequest(model.codec.template.opening, stop=("e", "t"))
+    sessions, replies = zip(*talk.together(
+        [talk.converse(model, seed, [prompts[which]], ask) for seed, which in enumerate(order)]
+    ), strict=True)  # fmt: skip
+    assert read[0] == 2
+    assert len({reply.text for (reply,) in replies}) > 2
+    assert proof.score_differences(model, folder, sessions).sampled <= 1e-5
+
+
 def test_stop_strings_and_expressions_end_turns(model: Any, talk: Any) -> None:
     asked = [[Message("user", ("a",))]]
     start = model.codec.template.opening  # an expression would exclude it

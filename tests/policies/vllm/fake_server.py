@@ -40,9 +40,11 @@ class FakeServer:
         sampling: Event without which turns wait.
         asked: Function that is called at the beginning of each turn.
         answering: Function that is called before each turn is answered.
+        image_processor: Fingerprint of the image processor of its worker.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, image_processor: str = "") -> None:
+        self.image_processor = image_processor
         self.held = Held()
         self.sampling = threading.Event()
         self.sampling.set()
@@ -127,6 +129,8 @@ class FakeServer:
 
     def _worker(self, method: str, told: dict[str, str]) -> Any:
         held = self.held
+        if method == "visenv_processor":
+            return {"image_processor": self.image_processor}
         if method == "visenv_sums":
             return held.sums
         if method == "visenv_mark":

@@ -201,16 +201,31 @@ def test_address_of_another_form_is_refused(qwen3_folder: Path) -> None:
 
 
 def test_policy_warns_once_of_a_server_without_a_token(
-    qwen3_folder: Path, caplog: pytest.LogCaptureFixture
+    qwen3_folder: Path, qwen3: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     from visenv.policies.vllm import VLLMServerPolicy
 
-    server = FakeServer()
+    server = FakeServer(qwen3.image_processor)
     for _ in range(2):
         VLLMServerPolicy(qwen3_folder, server.url).close()
     (record,) = caplog.records
     assert f"{server.url} answers requests without a token" in record.getMessage()
     assert "VISENV_SERVER_TOKEN" in record.getMessage()
+    server.die()
+
+
+@pytest.mark.parametrize("part", range(3))
+def test_server_with_another_image_processor_is_refused(
+    qwen3_folder: Path, qwen3: Any, part: int
+) -> None:
+    """Check a processor with other settings, of another class, and with another backend."""
+    from visenv.policies.vllm import VLLMServerPolicy
+
+    parts = qwen3.image_processor.split(":")
+    parts[part] = "other"
+    server = FakeServer(":".join(parts))
+    with pytest.raises(ConfigurationError, match=r"image processor .*other.* of the vLLM server"):
+        VLLMServerPolicy(qwen3_folder, server.url)
     server.die()
 
 
