@@ -20,7 +20,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 from typing_extensions import override
 
@@ -35,7 +35,8 @@ from visenv.types import Episode, Message, all_images, flatten
 
 _OTHER_MEDIA = re.compile(r"<(video|audio)>")
 
-LAYOUTS = ("llama-factory", "trl")
+Layout = Literal["llama-factory", "trl"]
+LAYOUTS = get_args(Layout)
 
 
 @dataclass(eq=False)
@@ -50,7 +51,7 @@ class Export(CurationStep):
 
     images: Path
     folder: Path
-    layout: Literal["llama-factory", "trl"] = "llama-factory"
+    layout: Layout = "llama-factory"
     """The format of the output."""
 
     def __post_init__(self) -> None:

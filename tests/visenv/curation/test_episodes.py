@@ -13,7 +13,7 @@ import pytest
 
 from tests.hostile_rows import hostile
 from tests.tiny_models import tiny_model
-from visenv.curation.export import Export, conversations
+from visenv.curation.export import Export, Layout, conversations
 from visenv.curation.filter import Filter
 from visenv.curation.lines import InputRow, JsonLines, write_lines
 from visenv.curation.places import members, seed_lines
@@ -251,7 +251,7 @@ def test_image_whose_pixels_were_changed_fails_its_episode(tmp_path: Path) -> No
 # ---------------------------------------------------------------------------- export
 
 
-def export(folder: Path, episodes: list[Episode], layout: str) -> list[dict[str, Any]]:
+def export(folder: Path, episodes: list[Episode], layout: Layout) -> list[dict[str, Any]]:
     path, out = write(folder, episodes), folder / layout / "chat.jsonl"
     Export(folder / "images", out.parent, layout).run(JsonLines(path), out)
     return [json.loads(line) for line in out.read_text().splitlines()]
@@ -303,7 +303,7 @@ def test_markers_of_other_media_in_text_are_broken(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("layout", ["trl", "llama-factory"])
-def test_episodes_of_a_rollout_have_no_ids_and_are_exported(tmp_path: Path, layout: str) -> None:
+def test_episodes_of_a_rollout_have_no_ids_and_are_exported(tmp_path: Path, layout: Layout) -> None:
     episodes = [
         replace(two_turns(), group=group, member=member)
         for group, member in [(0, 0), (0, 1), (1, 0)]
@@ -346,7 +346,7 @@ def test_turn_to_which_nothing_was_shown_has_no_place_in_a_chat() -> None:
 
 def test_unknown_layout_names_the_nearest(tmp_path: Path) -> None:
     with pytest.raises(UnknownNameError, match="Did you mean 'llama-factory'"):
-        Export(tmp_path, tmp_path, "llama_factory")
+        Export(tmp_path, tmp_path, "llama_factory")  # type: ignore[arg-type]
 
 
 @pytest.mark.component("trl")
