@@ -83,7 +83,7 @@ def _tinted(
     return red, green, blue
 
 
-class Canvas:
+class PictureCanvas:
     """Holds a picture while it is drawn.
 
     Args:

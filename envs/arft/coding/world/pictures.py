@@ -10,7 +10,7 @@ from visenv.types import Pixels
 from visenv.worlds.draws import pick
 from visenv.worlds.scenes.materials import surface
 
-from .canvas import SIDE, Canvas, draw_style
+from .canvas import SIDE, PictureCanvas, draw_style
 from .entries import PictureEntries
 from .lettering import TextBox
 from .posted import draw_board, draw_chart, draw_map, draw_signs
@@ -22,7 +22,7 @@ _PAINTED = ("landscape", "textures")
 _DARK: Mapping[str, float] = {"signs": 0.4, "board": 1.0}
 """Share of pictures with light ink on a dark ground; none of the other layouts."""
 
-_DRAWN: Mapping[str, Callable[[np.random.Generator, Canvas], None]] = {
+_DRAWN: Mapping[str, Callable[[np.random.Generator, PictureCanvas], None]] = {
     "page": draw_page,
     "signs": draw_signs,
     "table": draw_table,
@@ -47,7 +47,7 @@ def draw_picture(
     """
     style = draw_style(rng, small, rng.random() < _DARK.get(entries.layout, 0.0))
     material = "photographs" if photographs else pick(rng, _PAINTED)
-    canvas = Canvas(surface(rng, material, SIDE, _CLUTTER), entries, style)
+    canvas = PictureCanvas(surface(rng, material, SIDE, _CLUTTER), entries, style)
     _DRAWN[entries.layout](rng, canvas)
     assert canvas.found is not None, "every layout writes all entries"
     return np.asarray(canvas.image), canvas.found

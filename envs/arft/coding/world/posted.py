@@ -9,7 +9,7 @@ from visenv.types import Pixels
 from visenv.worlds.draws import pick
 from visenv.worlds.scenes.background import add_grain
 
-from .canvas import EDGE, SIDE, Canvas, Color, random_corner
+from .canvas import EDGE, SIDE, Color, PictureCanvas, random_corner
 from .entries import COUNT
 from .lettering import width
 
@@ -28,7 +28,7 @@ _ROAD, _ROAD_EDGE = (246, 240, 214), (128, 112, 100)
 _DOT = (170, 60, 52)
 
 
-def draw_signs(rng: np.random.Generator, canvas: Canvas) -> None:
+def draw_signs(rng: np.random.Generator, canvas: PictureCanvas) -> None:
     """Draw four plates on posts, one in each quarter."""
     for row in range(COUNT):
         corner = (row % 2) * _CELL, (row // 2) * _CELL
@@ -44,7 +44,7 @@ def draw_signs(rng: np.random.Generator, canvas: Canvas) -> None:
         _write_pair(canvas, row, left, top, across, capital)
 
 
-def draw_map(rng: np.random.Generator, canvas: Canvas) -> None:
+def draw_map(rng: np.random.Generator, canvas: PictureCanvas) -> None:
     """Draw a map: four places at a road, each with a small plate that has its name and height."""
     style = canvas.style
     canvas.image.paste(PIL.Image.fromarray(_land(rng)))
@@ -85,7 +85,7 @@ def _land(rng: np.random.Generator) -> Pixels:
     return pixels
 
 
-def draw_chart(rng: np.random.Generator, canvas: Canvas) -> None:
+def draw_chart(rng: np.random.Generator, canvas: PictureCanvas) -> None:
     """Draw a bar chart with the name and the value of each bar, lying or upright."""
     canvas.lay(rng, (34, 26, SIDE - 34, SIDE - 26))
     canvas.write((EDGE, 90), f"{pick(rng, _TITLES)} {int(rng.integers(1990, 2030))}", 44)
@@ -98,7 +98,7 @@ def draw_chart(rng: np.random.Generator, canvas: Canvas) -> None:
 
 
 def _draw_lying(
-    rng: np.random.Generator, canvas: Canvas, shares: list[float], color: Color
+    rng: np.random.Generator, canvas: PictureCanvas, shares: list[float], color: Color
 ) -> tuple[int, int]:
     """Draw bars to the right of their names; return the upper and lower edge of the chart."""
     capital = canvas.style.capital
@@ -119,7 +119,7 @@ def _draw_lying(
 
 
 def _draw_upright(
-    rng: np.random.Generator, canvas: Canvas, shares: list[float], color: Color
+    rng: np.random.Generator, canvas: PictureCanvas, shares: list[float], color: Color
 ) -> tuple[int, int]:
     """Draw bars above their names; return the upper and lower edge of the chart."""
     capital = canvas.style.capital
@@ -143,7 +143,7 @@ def _below_title(rng: np.random.Generator, across: int, down: int) -> tuple[int,
     return left, int(rng.integers(170, max(170, SIDE - EDGE - down) + 1))
 
 
-def draw_board(rng: np.random.Generator, canvas: Canvas) -> None:
+def draw_board(rng: np.random.Generator, canvas: PictureCanvas) -> None:
     """Draw a board of departures with a row for each train."""
     capital = canvas.style.capital
     pad, line, small = round(0.9 * capital), round(2.1 * capital), max(3, round(0.55 * capital))
@@ -171,11 +171,11 @@ def draw_board(rng: np.random.Generator, canvas: Canvas) -> None:
         canvas.draw.line((left + pad, y, left + across - pad, y), (98, 100, 104), frame // 3 + 1)
 
 
-def _heading(canvas: Canvas, column: int | None) -> str:
+def _heading(canvas: PictureCanvas, column: int | None) -> str:
     return "TRAIN TO" if column is None else canvas.entries.columns[column]
 
 
-def _fitting(canvas: Canvas, row: int) -> int:
+def _fitting(canvas: PictureCanvas, row: int) -> int:
     """Return the height of a capital at which both texts of a row fit into a quarter."""
     lines, capital = (canvas.text(row, None), canvas.text(row, 0)), canvas.style.capital
     while max(width(line, capital) for line in lines) > _CELL - 2 * EDGE:
@@ -184,7 +184,7 @@ def _fitting(canvas: Canvas, row: int) -> int:
 
 
 def _placed(
-    rng: np.random.Generator, canvas: Canvas, row: int, corner: tuple[int, int], capital: int
+    rng: np.random.Generator, canvas: PictureCanvas, row: int, corner: tuple[int, int], capital: int
 ) -> tuple[int, int, int, int]:
     """Return the width, the height and the left and upper edge of a plate in its quarter."""
     lines = canvas.text(row, None), canvas.text(row, 0)
@@ -195,7 +195,9 @@ def _placed(
     return across, down, left, corner[1] + EDGE + int(rng.integers(free[1] + 1))
 
 
-def _write_pair(canvas: Canvas, row: int, left: int, top: int, across: int, capital: int) -> None:
+def _write_pair(
+    canvas: PictureCanvas, row: int, left: int, top: int, across: int, capital: int
+) -> None:
     """Write the name of a row and its value below it, in the middle of a plate."""
     for place, column in enumerate((None, 0)):
         wide = width(canvas.text(row, column), capital)

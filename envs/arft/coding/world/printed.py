@@ -6,7 +6,7 @@ import numpy as np
 
 from visenv.worlds.draws import pick
 
-from .canvas import EDGE, SIDE, Canvas, random_corner
+from .canvas import EDGE, SIDE, PictureCanvas, random_corner
 from .entries import COUNT
 from .lettering import width
 
@@ -14,7 +14,7 @@ _SHOPS = ("CORNER SHOP", "CITY MARKET", "GREEN GROCER", "VILLAGE STORE")
 _TITLES = ("STOCK LIST", "SPARE PARTS", "WORKSHOP", "INVENTORY")
 
 
-def draw_page(rng: np.random.Generator, canvas: Canvas) -> None:
+def draw_page(rng: np.random.Generator, canvas: PictureCanvas) -> None:
     """Draw a page with a heading, a list of the entries, and lines of other text around it."""
     canvas.lay(rng, (34, 26, SIDE - 34, SIDE - 26))
     capital = canvas.style.capital
@@ -33,7 +33,7 @@ def draw_page(rng: np.random.Generator, canvas: Canvas) -> None:
     canvas.fill(rng, EDGE, SIDE - EDGE, *gaps)
 
 
-def draw_table(rng: np.random.Generator, canvas: Canvas) -> None:
+def draw_table(rng: np.random.Generator, canvas: PictureCanvas) -> None:
     """Draw a ruled table with a heading above each column, and lines of other text below it."""
     canvas.lay(rng, (34, 26, SIDE - 34, SIDE - 26))
     capital = canvas.style.capital
@@ -64,7 +64,7 @@ def draw_table(rng: np.random.Generator, canvas: Canvas) -> None:
     canvas.fill(rng, EDGE, SIDE - EDGE, *gaps)
 
 
-def draw_receipt(rng: np.random.Generator, canvas: Canvas) -> None:
+def draw_receipt(rng: np.random.Generator, canvas: PictureCanvas) -> None:
     """Draw a receipt: a narrow slip with prices at its right edge, and their total below a line."""
     capital = canvas.style.capital
     small, pad, line = max(3, round(0.55 * capital)), round(1.1 * capital), round(2.0 * capital)
@@ -88,7 +88,7 @@ def draw_receipt(rng: np.random.Generator, canvas: Canvas) -> None:
     _draw_bars(rng, canvas, (left + pad, y, left + pad + inner, y + round(1.5 * capital)))
 
 
-def draw_label(rng: np.random.Generator, canvas: Canvas) -> None:
+def draw_label(rng: np.random.Generator, canvas: PictureCanvas) -> None:
     """Draw a label with four framed fields, a small name above each value, and a bar code."""
     capital = canvas.style.capital
     small, pad = max(3, round(0.5 * capital)), round(0.7 * capital)
@@ -117,7 +117,9 @@ def draw_label(rng: np.random.Generator, canvas: Canvas) -> None:
     _draw_bars(rng, canvas, bars)
 
 
-def _draw_bars(rng: np.random.Generator, canvas: Canvas, box: tuple[int, int, int, int]) -> None:
+def _draw_bars(
+    rng: np.random.Generator, canvas: PictureCanvas, box: tuple[int, int, int, int]
+) -> None:
     """Draw a bar code."""
     left, top, right, bottom = box
     unit = max(1, canvas.style.capital // 12)
