@@ -1,7 +1,7 @@
 """Contains the Visual-ARFT environments: repairing images with code, and searching."""
 
-from .coding import make_coding
+from .coding.make import make_coding
 from .presets import ArftSearchSettings, ArftSettings
-from .search import make_search
+from .search.make import make_search
 
 __all__ = ["ArftSearchSettings", "ArftSettings", "make_coding", "make_search"]

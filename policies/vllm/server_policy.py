@@ -178,7 +178,6 @@ class VLLMServerPolicy(RestartableSampler[ServerClient]):
     def _connect(self) -> ServerClient:
         control = ServerControl(self._address(), self._limits["transfer_timeout"], self._retries)
         try:
-            check_image_processor(control, self._processor)
             client = ServerClient(
                 control,
                 self._transfer(control),
@@ -191,6 +190,11 @@ class VLLMServerPolicy(RestartableSampler[ServerClient]):
             )
         except BaseException:
             control.close()
+            raise
+        try:
+            check_image_processor(control, self._processor)
+        except BaseException:
+            client.close()
             raise
         if self.server is None and control.answers_strangers():
             _warn_of_open_server(control.url)

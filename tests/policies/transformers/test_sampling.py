@@ -82,11 +82,14 @@ def test_recorded_log_probabilities_have_the_temperature(
 
 
 def test_kept_keys_and_values_change_nothing(policy: Any, talk: Any) -> None:
+    # Greedy, because the rounding of a batch can move a draw to the next token of the vocabulary.
+    greedy = Sampling(0.0, 8)
+
     def forget(session: Any) -> None:
         session.stream.memory = None
 
     def converse(index: int, **options: Any) -> Any:
-        return talk.converse(policy, index, mixed_turns(talk, index), sampling=PEAKED, **options)
+        return talk.converse(policy, index, mixed_turns(talk, index), sampling=greedy, **options)
 
     kept = talk.together([converse(index) for index in range(6)])
     anew = talk.together([converse(index, before=forget) for index in range(6)])

@@ -61,7 +61,7 @@ class Wording(NamedTuple):
     column: str = ""
 
 
-class Layout(NamedTuple):
+class TextLayout(NamedTuple):
     """Describes the text of a layout.
 
     Attributes:
@@ -78,8 +78,8 @@ class Layout(NamedTuple):
     wordings: Sequence[Wording]
 
 
-LAYOUTS: Mapping[str, Layout] = {
-    "page": Layout(
+LAYOUTS: Mapping[str, TextLayout] = {
+    "page": TextLayout(
         NOTICES,
         (),
         1,
@@ -89,7 +89,7 @@ LAYOUTS: Mapping[str, Layout] = {
             Wording("What is listed under {name} on the page?"),
         ),
     ),
-    "signs": Layout(
+    "signs": TextLayout(
         NOTICES,
         (),
         1,
@@ -99,7 +99,7 @@ LAYOUTS: Mapping[str, Layout] = {
             Wording("Which text is on the {name} sign?"),
         ),
     ),
-    "table": Layout(
+    "table": TextLayout(
         PARTS,
         COLUMNS,
         2,
@@ -110,7 +110,7 @@ LAYOUTS: Mapping[str, Layout] = {
             Wording("Which row of the table has {column} {value}?", asks_name=True),
         ),
     ),
-    "chart": Layout(
+    "chart": TextLayout(
         GOODS,
         ("VALUE",),
         1,
@@ -122,7 +122,7 @@ LAYOUTS: Mapping[str, Layout] = {
             Wording("Which bar of the chart has the value {value}?", asks_name=True),
         ),
     ),
-    "receipt": Layout(
+    "receipt": TextLayout(
         GROCERIES,
         ("PRICE",),
         1,
@@ -133,7 +133,7 @@ LAYOUTS: Mapping[str, Layout] = {
             Wording("What on the receipt costs {value}?", _item, True),
         ),
     ),
-    "label": Layout(
+    "label": TextLayout(
         LABELED,
         (),
         1,
@@ -143,7 +143,7 @@ LAYOUTS: Mapping[str, Layout] = {
             Wording("What is in the field {name} of the label?"),
         ),
     ),
-    "board": Layout(
+    "board": TextLayout(
         (),
         ("TIME", "PLATFORM"),
         2,
@@ -154,7 +154,7 @@ LAYOUTS: Mapping[str, Layout] = {
             Wording("Where does the train at {value} go?", asks_name=True, column="TIME"),
         ),
     ),
-    "map": Layout(
+    "map": TextLayout(
         (),
         ("HEIGHT",),
         1,

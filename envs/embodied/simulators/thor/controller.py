@@ -11,7 +11,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,9 @@ _STALE_S = 600.0
 """Age in seconds at which the folder of a start is stale; a start is faster."""
 
 _LOG_BYTES = 2000
+
+_END_S = 5.0
+"""Seconds in which a player whose pipe is broken ends; otherwise the broken pipe is reported."""
 
 
 class PlayerProcess:
@@ -101,24 +105,27 @@ class PlayerProcess:
 
     def load(self, scene: Any) -> Mapping[str, Any]:
         """Load a scene by its name, or a house; return the metadata."""
-        return self._metadata(self._controller.reset(scene))
+        with self._named_end():
+            return self._metadata(self._controller.reset(scene))
 
     def do(self, action: str, **arguments: Any) -> Mapping[str, Any]:
         """Execute an action without rendering, and return the metadata of its event.
 
         If the player refuses the action, ``lastActionSuccess`` is False.
         """
-        try:
-            event = self._controller.step(action=action, renderImage=False, **arguments)
-        except ValueError:  # ai2thor raises it if a player reports an invalid action
-            event = self._controller.last_event
+        with self._named_end():
+            try:
+                event = self._controller.step(action=action, renderImage=False, **arguments)
+            except ValueError:  # ai2thor raises it if a player reports an invalid action
+                event = self._controller.last_event
         return self._metadata(event)
 
     def frame(self) -> NDArray[np.uint8]:
         """Return the view of the agent, uint8 ``[side, side, 3]``."""
         import numpy as np
 
-        frame = self._controller.step(action="Pass", renderImage=True).frame
+        with self._named_end():
+            frame = self._controller.step(action="Pass", renderImage=True).frame
         if frame is None:
             raise RuntimeError("the player sent no frame")
         return np.ascontiguousarray(frame)
@@ -146,7 +153,20 @@ class PlayerProcess:
             os.write(2, "\n".join(lines).encode() + b"\n")
             os._exit(PLAYER_ENDED)
 
-        threading.Thread(target=wait, name="visenv-player", daemon=True).start()
+        self._watcher = threading.Thread(target=wait, name="visenv-player", daemon=True)
+        self._watcher.start()
+
+    @contextmanager
+    def _named_end(self) -> Iterator[None]:
+        """Let the thread that waits for the end of the player report it, if a pipe is broken.
+
+        The pipe can break before the thread has seen the end.
+        """
+        try:
+            yield
+        except OSError:
+            self._watcher.join(_END_S)
+            raise
 
 
 def _remove_stale_folders() -> None:

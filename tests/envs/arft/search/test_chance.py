@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.reward_terms import unweighted
-from visenv.envs.arft.search import make_search
 from visenv.envs.arft.search.ground_truth import SearchTruth
+from visenv.envs.arft.search.make import make_search
 from visenv.envs.arft.search.rewards import StepRule, search_terms
 from visenv.envs.arft.search.similarity import open_similarity
 from visenv.errors import ConfigurationError
