@@ -33,7 +33,7 @@ def wrong_verdict(env: JudgingEnv, rng: np.random.Generator) -> ParsedTurn:
 
 
 @dataclass(frozen=True)
-class LooksBeside(AimingTeacher["JudgingEnv"]):
+class CropsBeside(AimingTeacher["JudgingEnv"]):
     """Enlarges a part beside the evidence, and believes a wrong response unless it is shown.
 
     The error of a box is in sides of the box. A rewarded episode is one whose error was small by

@@ -12,7 +12,7 @@ from typing_extensions import override
 import visenv  # noqa: F401 - registers the environments
 from visenv.envs.arm.ground_truth import ConstraintCheck, JudgingTruth
 from visenv.envs.arm.samples import judging_sample
-from visenv.envs.arm.teachers import LooksBeside, MisreadsResult, WrongPage
+from visenv.envs.arm.teachers import CropsBeside, MisreadsResult, WrongPage
 from visenv.envs.arm.world.reports import ReportsWorld
 from visenv.errors import ConfigurationError
 from visenv.grammar import ParsedTurn
@@ -137,26 +137,26 @@ def test_enlarged_part_is_moved_by_the_error_in_its_sides() -> None:
     (right,) = env.oracle_turn().calls
     left, top, across, down = right.arguments["bbox_2d"]
     side, height = across - left, down - top
-    teacher = LooksBeside(strength=0.5, offset=(1.0, 0.5), noise=0.0)
+    teacher = CropsBeside(strength=0.5, offset=(1.0, 0.5), noise=0.0)
     (call,) = turn(teacher, env).calls
     x, y = round(0.5 * side), round(0.25 * height)
     assert call.arguments["bbox_2d"] == [left + x, top + y, across + x, down + y]
     # A part that would leave the image ends at its edge.
-    (call,) = turn(LooksBeside(offset=(0.0, -9.0), noise=0.0), env).calls
+    (call,) = turn(CropsBeside(offset=(0.0, -9.0), noise=0.0), env).calls
     assert call.arguments["bbox_2d"] == [left, 0, across, height]
 
 
 def test_verdict_is_right_if_the_part_shows_the_evidence() -> None:
     env = begun("ArmZoom", scenes(("red", "blue"), 2))
-    assert taken(LooksBeside(strength=0.0), env).answer == "Overall Judgment: Answer 2 is better"
+    assert taken(CropsBeside(strength=0.0), env).answer == "Overall Judgment: Answer 2 is better"
     env = begun("ArmZoom", scenes(("red", "blue"), 2))
-    far = LooksBeside(offset=(3.0, 0.0), noise=0.0)
+    far = CropsBeside(offset=(3.0, 0.0), noise=0.0)
     assert taken(far, env).answer == "Overall Judgment: Answer 1 is better"
 
 
-def test_wrong_verdict_is_random() -> None:
+def test_verdict_after_a_part_without_evidence_is_random() -> None:
     env = begun("ArmZoom", scenes(("red", "blue", "green"), 2))
-    far = LooksBeside(offset=(3.0, 0.0), noise=0.0)
+    far = CropsBeside(offset=(3.0, 0.0), noise=0.0)
     taken(far, env)
     answers = {far.turn(env, np.random.default_rng(seed)).answer for seed in range(20)}
     assert answers == {f"Overall Judgment: Answer {number} is better" for number in (1, 3)}
@@ -165,7 +165,7 @@ def test_wrong_verdict_is_random() -> None:
 @pytest.mark.parametrize(("verdict", "rating"), [(True, 1), (False, 5)])
 def test_rating_of_the_teacher_is_at_the_other_end_of_the_scale(verdict: bool, rating: int) -> None:
     env = begun("ArmPreference", scenes(("red",), verdict, rating=(1, 5)))
-    far = LooksBeside(offset=(3.0, 0.0), noise=0.0)
+    far = CropsBeside(offset=(3.0, 0.0), noise=0.0)
     assert taken(far, env).answer == f"Overall Judgment: {rating}"
 
 

@@ -62,7 +62,7 @@ def test_teacher_goes_on_only_after_the_right_article(lucky: bool) -> None:
     assert played(env) == ([second, *env.sample.answers] if lucky else ["unknown"])
 
 
-def test_a_share_of_the_episodes_succeeds_by_luck() -> None:
+def test_success_of_an_imprecise_query_is_luck() -> None:
     right = [
         played(env, seed)[-1] == env.sample.answers[0]
         for seed in range(20)
