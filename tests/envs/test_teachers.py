@@ -94,10 +94,10 @@ def test_higher_strength_lowers_the_success(name: str) -> None:
 
 @pytest.mark.soak
 @pytest.mark.parametrize("name", TINY)
-def test_success_falls_with_the_strength_to_a_third_or_a_half(name: str) -> None:
+def test_success_falls_with_the_strength_to_about_a_half_or_less(name: str) -> None:
     found = [successes(tiny(name), strength, 300) / 300 for strength in STRENGTHS]
     assert found == sorted(found, reverse=True)
-    assert 0.25 <= found[STRENGTHS.index(1.0)] <= 0.55
+    assert 0.25 <= found[STRENGTHS.index(1.0)] <= 0.6
 
 
 @pytest.mark.soak

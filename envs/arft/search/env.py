@@ -21,7 +21,7 @@ from ..presets import SEARCH_PRESETS, ArftSearchPreset
 from ..prompts import opening
 from . import prompts
 from .ground_truth import SearchTruth
-from .teachers import StopsEarly
+from .teachers import ImpreciseQuery
 from .tools.world import SearchTool
 
 
@@ -74,7 +74,7 @@ class ArftSearch(ArftEnv):
     presets: ClassVar[Mapping[str, object]] = SEARCH_PRESETS
     ground_truths: ClassVar[tuple[type, ...]] = (SearchTruth, NoneType)
     teachers: ClassVar[Mapping[str, type[Teacher[Any]]]] = MappingProxyType(
-        {"stops_early": StopsEarly}
+        {"imprecise_query": ImpreciseQuery}
     )
     preset: ArftSearchPreset
 

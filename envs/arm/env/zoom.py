@@ -13,7 +13,7 @@ from visenv.teacher import Teacher
 from visenv.tools import Tool
 from visenv.types import Image
 
-from ..teachers import JudgesUnseen
+from ..teachers import CropsBeside
 from ..tools.crop import ORIGINAL_IMAGE, CropZoom
 from .judge import JudgingEnv
 
@@ -62,7 +62,7 @@ class ArmZoom(JudgingEnv):
     """
 
     teachers: ClassVar[Mapping[str, type[Teacher[Any]]]] = MappingProxyType(
-        {"judges_unseen": JudgesUnseen}
+        {"crops_beside": CropsBeside}
     )
 
     @override

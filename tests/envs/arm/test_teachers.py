@@ -12,14 +12,17 @@ from typing_extensions import override
 import visenv  # noqa: F401 - registers the environments
 from visenv.envs.arm.ground_truth import ConstraintCheck, JudgingTruth
 from visenv.envs.arm.samples import judging_sample
-from visenv.envs.arm.teachers import JudgesUnseen, MisreadsResult, WrongPage
+from visenv.envs.arm.teachers import CropsBeside, MisreadsResult, WrongPage
 from visenv.envs.arm.world.reports import ReportsWorld
+from visenv.errors import ConfigurationError
 from visenv.grammar import ParsedTurn
 from visenv.types import Image
 
-ALWAYS: dict[str, Any] = {"rate": 1.0}
-CHECK = "check_whether_has_no_arabic_number_in_response"
+DIGITS = "check_whether_has_no_arabic_number_in_response"
+RANGE = "check_whether_response_word_count_in_range"
 DOCUMENT = "cards-0"
+PAGES = 9
+"""The number of pages of this document."""
 
 
 def begun(name: str, source: Any, **options: Any) -> Any:
@@ -58,62 +61,114 @@ def taken(teacher: Any, env: Any) -> ParsedTurn:
     return turn(teacher, env)
 
 
+def checking(name: str, arguments: dict[str, Any], text: str, keeps: bool) -> Any:
+    """Return an environment with one response to judge by a check."""
+    truth = JudgingTruth(
+        candidates=(text,),
+        constraint="A rule.",
+        check=ConstraintCheck(name=name, arguments=arguments),
+    )
+    return begun(
+        "ArmIF", [judging_sample(id="c", instruction="Write.", truth=truth, verdict=keeps)]
+    )
+
+
 def scenes(candidates: tuple[str, ...], verdict: Any, **fields: Any) -> list[Any]:
     image = Image.from_pixels(np.zeros((96, 96, 3), np.uint8))
-    truth = JudgingTruth(candidates=candidates, detail_box=(8, 8, 24, 24), **fields)
+    truth = JudgingTruth(
+        candidates=candidates, target_box=(8, 8, 24, 24), detail_box=(12, 12, 20, 20), **fields
+    )
     return [
         judging_sample(id="s", instruction="Which?", truth=truth, verdict=verdict, images=(image,))
     ]
 
 
-@pytest.mark.parametrize(("evidence", "shown"), [((2,), 3), ((2, 3), 4), ((1, 3), 4)])
-def test_teacher_looks_at_the_page_after_the_evidence(
-    evidence: tuple[int, ...], shown: int
+@pytest.mark.parametrize(("evidence", "near"), [((9,), {7, 8}), ((3, 5), {4, 6, 7})])
+def test_teacher_asks_for_a_page_near_late_evidence(
+    evidence: tuple[int, ...], near: set[int]
 ) -> None:
     env = begun("ArmDoc", AboutPages(*evidence))
-    (call,) = turn(WrongPage(**ALWAYS), env).calls
-    assert call.arguments == {"filename": DOCUMENT, "image_idx": shown}
+    assert len(env.opened()) == PAGES
+    queries = set()
+    for seed in range(40):
+        (call,) = WrongPage().turn(env, np.random.default_rng(seed)).calls
+        queries.add(call.arguments["query"])
+    assert queries == {f"page {page}" for page in near}
 
 
-def test_page_after_the_last_one_is_the_first_one() -> None:
-    last = len(begun("ArmDoc", AboutPages(1)).opened())
-    env = begun("ArmDoc", AboutPages(last))
-    (call,) = turn(WrongPage(**ALWAYS), env).calls
-    assert call.arguments["image_idx"] == 1
-    env = begun("ArmDoc", AboutPages(*range(1, last + 1)))
-    assert turn(WrongPage(**ALWAYS), env).answer == "Overall Judgment: Answer 2 is better"
+def test_evidence_on_the_first_pages_is_found() -> None:
+    env = begun("ArmDoc", AboutPages(3))
+    assert turn(WrongPage(), env) == env.oracle_turn()
+    assert taken(WrongPage(), env) == env.oracle_turn()
+    assert env.metrics()["found"] == 1
+    (call,) = turn(WrongPage(known=2), begun("ArmDoc", AboutPages(3))).calls
+    assert call.arguments["query"] != "page 3"
+
+
+def test_document_without_other_pages_is_judged_unseen() -> None:
+    env = begun("ArmDoc", AboutPages(*range(1, PAGES + 1)))
+    assert turn(WrongPage(), env).answer == "Overall Judgment: Answer 2 is better"
 
 
 def test_teacher_believes_the_wrong_response_after_the_wrong_page() -> None:
-    env = begun("ArmDoc", AboutPages(2))
-    concluded = taken(WrongPage(**ALWAYS), env)
+    env = begun("ArmDoc", AboutPages(4))
+    concluded = taken(WrongPage(), env)
     assert concluded.answer == "Overall Judgment: Answer 2 is better"
     assert concluded.thought == " red no, blue yes "
 
 
 @pytest.mark.parametrize(("keeps", "said"), [(True, "False"), (False, "True")])
-def test_result_of_the_check_is_misread(keeps: bool, said: str) -> None:
-    text = "no number" if keeps else "1 number"
-    truth = JudgingTruth(
-        candidates=(text,), constraint="No digits.", check=ConstraintCheck(name=CHECK, arguments={})
-    )
-    sample = judging_sample(id="c", instruction="Write.", truth=truth, verdict=keeps)
-    env = begun("ArmIF", [sample])
-    teacher = MisreadsResult(**ALWAYS)
-    assert turn(teacher, env) == env.oracle_turn()  # the right check
-    assert taken(teacher, env).answer == f"Overall Judgment: {said}"
+def test_result_of_a_check_of_a_range_is_misread(keeps: bool, said: str) -> None:
+    arguments = {"lower_bound": 2 if keeps else 3, "upper_bound": 4}
+    env = checking(RANGE, arguments, "two words", keeps)
+    assert turn(MisreadsResult(), env) == env.oracle_turn()  # the right check
+    assert taken(MisreadsResult(), env).answer == f"Overall Judgment: {said}"
     assert env.log.tool_calls[0].detail["result"] is keeps
 
 
-def test_verdict_without_a_look_is_a_wrong_one() -> None:
+@pytest.mark.parametrize(("keeps", "text"), [(True, "no number"), (False, "1 number")])
+def test_result_of_another_check_is_not_misread(keeps: bool, text: str) -> None:
+    env = checking(DIGITS, {}, text, keeps)
+    assert taken(MisreadsResult(), env).answer == f"Overall Judgment: {keeps}"
+
+
+def test_enlarged_part_is_moved_by_the_error_in_its_sides() -> None:
+    env = begun("ArmZoom", scenes(("red", "blue"), 2))
+    (right,) = env.oracle_turn().calls
+    left, top, across, down = right.arguments["bbox_2d"]
+    side, height = across - left, down - top
+    teacher = CropsBeside(strength=0.5, offset=(1.0, 0.5), noise=0.0)
+    (call,) = turn(teacher, env).calls
+    x, y = round(0.5 * side), round(0.25 * height)
+    assert call.arguments["bbox_2d"] == [left + x, top + y, across + x, down + y]
+    # A part that would leave the image ends at its edge.
+    (call,) = turn(CropsBeside(offset=(0.0, -9.0), noise=0.0), env).calls
+    assert call.arguments["bbox_2d"] == [left, 0, across, height]
+
+
+def test_verdict_is_right_if_the_part_shows_the_evidence() -> None:
+    env = begun("ArmZoom", scenes(("red", "blue"), 2))
+    assert taken(CropsBeside(strength=0.0), env).answer == "Overall Judgment: Answer 2 is better"
+    env = begun("ArmZoom", scenes(("red", "blue"), 2))
+    far = CropsBeside(offset=(3.0, 0.0), noise=0.0)
+    assert taken(far, env).answer == "Overall Judgment: Answer 1 is better"
+
+
+def test_verdict_after_a_part_without_evidence_is_random() -> None:
     env = begun("ArmZoom", scenes(("red", "blue", "green"), 2))
-    answers = {
-        JudgesUnseen(**ALWAYS).turn(env, np.random.default_rng(seed)).answer for seed in range(20)
-    }
+    far = CropsBeside(offset=(3.0, 0.0), noise=0.0)
+    taken(far, env)
+    answers = {far.turn(env, np.random.default_rng(seed)).answer for seed in range(20)}
     assert answers == {f"Overall Judgment: Answer {number} is better" for number in (1, 3)}
 
 
 @pytest.mark.parametrize(("verdict", "rating"), [(True, 1), (False, 5)])
 def test_rating_of_the_teacher_is_at_the_other_end_of_the_scale(verdict: bool, rating: int) -> None:
     env = begun("ArmPreference", scenes(("red",), verdict, rating=(1, 5)))
-    assert turn(JudgesUnseen(**ALWAYS), env).answer == f"Overall Judgment: {rating}"
+    far = CropsBeside(offset=(3.0, 0.0), noise=0.0)
+    assert taken(far, env).answer == f"Overall Judgment: {rating}"
+
+
+def test_number_of_known_pages_is_not_negative() -> None:
+    with pytest.raises(ConfigurationError, match="known must be 0 or more"):
+        WrongPage(known=-1)
