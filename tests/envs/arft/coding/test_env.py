@@ -345,7 +345,7 @@ def test_built_samples_are_played_by_name(
 def test_rows_of_another_data_set_are_distorted_the_same_every_time(
     monkeypatch: pytest.MonkeyPatch, clean: Callable[..., Sample]
 ) -> None:
-    from visenv.envs.arft import coding
+    from visenv.envs.arft.coding import make as coding
 
     class Rows(list[Sample]):
         problems = ("one row is missing",)
