@@ -36,7 +36,9 @@ SECTIONS = {
 }
 """Old names of settings, by the table that contains them."""
 
-REMOVED = {"selection": dict.fromkeys(("spare_groups", "early_groups", "spare_members"), 0)}
+REMOVED = {
+    "selection": {"spare_groups": 0, "early_groups": 0, "spare_members": 0, "ordered": True},
+}
 """Settings that exist no longer, by their table, with the value that had no effect."""
 
 COMMANDS = {"rollout": {"episodes": "groups"}}
@@ -64,7 +66,7 @@ _EPISODE_SOURCES = {
 """Old names of the classes in a checkpoint (`visenv.algos.trainer.identity`)."""
 
 
-def new_name(name: str, section: str = "") -> str:
+def _new_name(name: str, section: str = "") -> str:
     """Return the current name of a setting.
 
     Args:
@@ -86,7 +88,7 @@ def with_new_names(record: Mapping[str, Any], section: str = "") -> dict[str, An
     without = REMOVED.get(section, {})
     of_command = COMMANDS.get(str(record.get("command")), {}) if not section else {}
     renamed = {
-        of_command.get(key) or new_name(key, section): value
+        of_command.get(key) or _new_name(key, section): value
         for key, value in record.items()
         if key not in without or value != without[key]
     }

@@ -111,7 +111,7 @@ class StepPlayer:
     async def _choose(
         self, choice: GroupSelector, step: int, known: Known, on_episode: OnEpisode
     ) -> None:
-        """Play groups until the groups to keep are decided, then cancel the others."""
+        """Play groups until those to keep are decided; an error cancels the others."""
         running: dict[asyncio.Task[Group], int] = {}
         async with _cancelling(running):
             while not choice.done:
@@ -124,13 +124,13 @@ class StepPlayer:
 
     def _number(self, index: int) -> int:
         """Return the number in the step of the group that this process starts as number `index`."""
-        spare = index - len(self._own)
-        if spare < 0:
+        replacement = index - len(self._own)
+        if replacement < 0:
             return self._own[index]
-        return self._groups + spare * self._share.count + self._share.rank
+        return self._groups + replacement * self._share.count + self._share.rank
 
     async def _group(self, step: int, number: int, known: Known, on_episode: OnEpisode) -> Group:
-        """Play the missing episodes of a group."""
+        """Return a group; the episodes that are not in the journal are played."""
         sample = self._samples.choose(step, number)
         places = [
             EpisodeSpec(sample.seed, number, member, sample.row, sample.env)

@@ -24,6 +24,9 @@ from .player import SelectedGroups, StepPlayer
 from .samples import SampleOrder
 from .selection import SelectionConfig
 
+Result = TypeVar("Result")
+_SECONDS_TO_CLOSE = 10.0
+
 
 class RolloutSource(EpisodeSource):
     """Plays groups of episodes on new samples, with the weights at the start of the step.
@@ -67,11 +70,6 @@ class RolloutSource(EpisodeSource):
     def report(self) -> dict[str, float]:
         """Return the metrics of the collector (`Meter.take`), and counts of episodes."""
         return self._player.report()
-
-
-Result = TypeVar("Result")
-
-_SECONDS_TO_CLOSE = 10.0
 
 
 class AsyncRolloutSource(EpisodeSource):

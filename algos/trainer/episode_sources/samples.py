@@ -88,8 +88,8 @@ def _task(env: Any) -> EnvRows:
 SCENES = 1
 """Key of the random stream of the seeds of samples."""
 
-_SPARE_ROWS = 8
-"""Key of the random stream of the rows of spare groups."""
+_REPLACING_ROWS = 8
+"""Key of the random stream of the rows of groups that replace others."""
 
 DECAY = 0.9
 """Weight of the previous pass rate in the running mean of a step."""
@@ -118,7 +118,7 @@ class SampleOrder:
     The environment of a group is drawn by the weights of the mixture, or by pass rates. Step n uses
     the pass rates up to step ``n - ahead - 1``, so that the choice is the same for steps that are
     played in advance. A finite data set is read in epochs; an epoch contains each row once, in a
-    random order. Spare groups, which replace others, draw their rows at random.
+    random order. Groups that replace others draw their rows at random.
 
     Args:
         mixture: The environments.
@@ -149,7 +149,8 @@ class SampleOrder:
 
         Args:
             step: The step, counted from 0.
-            number: The number of the group in the step; numbers from `groups` on are spare groups.
+            number: The number of the group in the step; groups from
+                number `groups` on replace others.
         """
         with self._lock:
             return self._choose(step, number)
@@ -164,7 +165,7 @@ class SampleOrder:
         seed = seeds(random_stream(self._seed, SCENES, step), number + 1)[number]
         env = self._mixture.choose(seed, self._rates_for(step))
         rows = self._rows.tasks[env].rows
-        stream = random_stream(self._seed, _SPARE_ROWS, step, number)
+        stream = random_stream(self._seed, _REPLACING_ROWS, step, number)
         rng = np.random.default_rng(stream)
         index = None if rows is None else rows[int(rng.integers(len(rows)))]
         return SampleChoice(seed, env, index)
@@ -224,7 +225,7 @@ class SampleOrder:
     # ------------------------------------------------------------------ one step
 
     def _step(self, step: int) -> list[SampleChoice]:
-        """Return the samples of the groups of a step, without spare groups."""
+        """Return the samples of the groups of a step, without those that replace others."""
         if step not in self._steps:
             taken = Counter(self._before(step))
             rates = self._rates_for(step)

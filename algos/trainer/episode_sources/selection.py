@@ -29,9 +29,6 @@ class SelectionConfig:
     """How an episode that was aborted in every attempt is handled: ``"drop_member"`` leaves it out
     of its group, ``"drop_group"`` leaves out the whole group. If long episodes fail more often than
     short ones, groups without their failed members are biased."""
-    ordered: bool = True
-    """Whether the groups that were drawn first are kept, and not those that end first. The
-    selection then depends only on the episodes and not on their duration."""
 
     def __post_init__(self) -> None:
         if self.on_exhausted not in get_args(OnExhausted):
@@ -42,6 +39,9 @@ class SelectionConfig:
 
 class GroupSelector:
     """Decides which groups are kept and whether another group must start.
+
+    As many groups run as are missing, so the first suitable groups in the order of drawing are
+    kept, and the selection depends only on the episodes and not on their duration.
 
     A group whose row cannot be read, for example because of a broken image, is replaced by another
     group, up to `MOST_UNREADABLE` times.
@@ -91,25 +91,15 @@ class GroupSelector:
 
     @property
     def done(self) -> bool:
-        """Return whether the groups to keep are decided, independent of the other groups."""
-        all_ended = len(self._ended) == self.begun - self._first
-        return len(self._decided()) == self._wanted or (all_ended and self.begun >= self._last)
+        """Return whether all started groups have ended and no other one may start."""
+        running = self.begun - self._first - len(self._ended)
+        return not running and (len(self._good) == self._wanted or self.begun >= self._last)
 
     def kept(self) -> dict[int, Group]:
         """Return the selected groups by number; unsuitable groups are used only at the limit."""
-        good = self._decided()
-        others = [number for number in sorted(self._ended) if number not in good]
-        chosen = good + others[: self._wanted - len(good)]
+        others = [number for number in sorted(self._ended) if number not in self._good]
+        chosen = self._good + others[: self._wanted - len(self._good)]
         return {number: self._ended[number] for number in sorted(chosen)}
-
-    def _decided(self) -> list[int]:
-        """Return the suitable groups that are kept independent of the other groups."""
-        good = self._good
-        if self._selection.ordered:
-            undecided = (n for n in range(self._first, self.begun) if n not in self._ended)
-            until = next(undecided, self.begun)
-            good = sorted(number for number in good if number < until)
-        return good[: self._wanted]
 
 
 def _is_unreadable(group: Group) -> bool:

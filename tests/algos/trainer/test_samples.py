@@ -85,7 +85,7 @@ def test_procedural_samples_have_no_row() -> None:
     assert {index for _, index in played(order([None]), 3)} == {None}
 
 
-def test_spare_groups_leave_the_epochs_as_they_are() -> None:
+def test_replacing_groups_leave_the_epochs_as_they_are() -> None:
     plain, spare = order([6]), order([6])
     extra = [spare.choose(step, GROUPS + n).row for step in range(6) for n in range(3)]
     assert played(plain, 6) == played(spare, 6)

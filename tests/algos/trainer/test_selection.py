@@ -56,7 +56,7 @@ KINDS = st.builds(
 
 
 @given(KINDS, st.integers(1, 4), st.booleans(), st.integers(0, 1000))
-def test_ordered_choice_does_not_depend_on_what_ends_first(
+def test_choice_does_not_depend_on_what_ends_first(
     kinds: list[str], wanted: int, dynamic: bool, order: int
 ) -> None:
     kept = run(kinds, wanted, SelectionConfig(dynamic), order).kept()
@@ -66,18 +66,6 @@ def test_ordered_choice_does_not_depend_on_what_ends_first(
     good = [n for n in range(most) if kinds[n] in fine]
     others = [n for n in range(most) if kinds[n] not in fine]
     assert list(kept) == sorted((good + others)[:wanted])
-
-
-@given(KINDS, st.integers(1, 4), st.integers(0, 1000))
-def test_selection_out_of_order_keeps_the_first_suitable_groups_to_end(
-    kinds: list[str], wanted: int, order: int
-) -> None:
-    choice = run(kinds, wanted, SelectionConfig(dynamic_sampling=True, ordered=False), order)
-    kept = choice.kept()
-    good = [n for n in range(wanted * MOST_BATCHES) if kinds[n] == GOOD]
-    assert len(kept) == wanted
-    assert set(kept) <= set(good) if len(good) >= wanted else set(good) <= set(kept)
-    assert choice.begun <= wanted * MOST_BATCHES
 
 
 @given(
