@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from visenv.errors import DivergedError, RunError
+from visenv.errors import DataError, DivergedError, RunError
 from visenv.files import output_folder, write_text
 from visenv.makers import make_algorithm
 from visenv.terminal import rich_text
@@ -18,7 +18,7 @@ from .cells import ComparisonCell, read_cells
 from .picture import draw_comparison
 from .run import BASELINES, FILTERED_SFT, Plan, is_finished, run_cell
 from .table import ComparisonRow, rows_of, table
-from .tasks import QUICK_TASKS, TASKS, read_task
+from .tasks import QUICK_TASKS, REFERENCE, TASKS, TRAINING, read_task, with_algorithm
 
 
 def compare(
@@ -52,26 +52,30 @@ def compare(
     Raises:
         UnknownNameError: If there is no such algorithm or task.
         ConfigurationError: If an algorithm or the recipe of a task cannot be used.
-        DataError: If a file of results is damaged, or was measured with other settings.
+        DataError: If a file of results is damaged, or was measured with other settings, or if
+            `against` contains no cell.
         RunError: If cells failed; the others are in the table.
     """
     started = time.monotonic()
     plans = planned(algorithms, tasks, seeds, num_generations, quick=quick)
+    due = [plan for plan in plans if not is_finished(plan, out)]
+    read_cells(out)  # raises before training if a file cannot be used
+    if against is not None and not read_cells(against):
+        raise DataError(f"{against} contains no cell of visenv compare.")
     failed: dict[str, str] = {}
-    for plan in plans:
+    for plan in due:
         if (time.monotonic() - started) / 60 >= minutes:
             break
-        if is_finished(plan, out):
-            continue
         try:
             run_cell(plan, out, runs, threads).write(out)
         except (DivergedError, RunError) as error:
             failed[f"{plan.label} on {plan.task.name}, seed {plan.seed}"] = str(error)
+    console = Console()
     for line in _write_results(out, plans, against).splitlines():
-        Console().print(rich_text(line), soft_wrap=True)
+        console.print(rich_text(line), soft_wrap=True)
     if failed:
         problems = "\n".join(f"{name}: {problem}" for name, problem in failed.items())
-        raise RunError(f"{len(failed)} cells failed:\n{problems}")
+        raise RunError(f"{len(failed)} of {len(plans)} cells failed:\n{problems}")
 
 
 def planned(
@@ -92,10 +96,14 @@ def planned(
             make_algorithm(name, {})
     suite = QUICK_TASKS if quick else tuple(TASKS)
     recipes = [read_task(name) for name in dict.fromkeys(tasks or suite)]
+    sizes = list(dict.fromkeys(num_generations))
+    for task, size in product(recipes, sizes):
+        with_algorithm(task.recipe.phases[TRAINING], REFERENCE, size)  # raises for unusable sizes
     plans: list[Plan] = []
     for seed, task in product(dict.fromkeys(seeds or ((0,) if quick else (0, 1, 2))), recipes):
-        plans += [Plan(name, task, seed) for name in names]
-        plans += [Plan(BASELINES[0], task, seed, size) for size in num_generations]
+        trained = [name for name in names if name != FILTERED_SFT or task.filtered is not None]
+        plans += [Plan(name, task, seed) for name in trained]
+        plans += [Plan(REFERENCE, task, seed, size) for size in sizes]
     return plans
 
 

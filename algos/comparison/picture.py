@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,8 @@ from visenv.evaluation.intervals import Mean
 from visenv.files import replacing
 
 from .cells import ComparisonCell
-from .table import REFERENCE, SFT, TEACHER, ComparisonRow, differences
+from .table import SFT, TEACHER, ComparisonRow, differences
+from .tasks import REFERENCE
 
 Colors = Mapping[str, tuple[float, float, float, float]]
 """The color of each row, as RGBA, by its label."""
@@ -75,7 +77,7 @@ def _draw_chances(chart: Any, rows: Sequence[ComparisonRow], colors: Colors) -> 
 
 def _draw_intervals(chart: Any, found: dict[str, Mean], colors: Colors) -> None:
     for height, (label, mean) in enumerate(reversed(found.items())):
-        low, high = (mean.low, mean.high) if mean.low == mean.low else (mean.value, mean.value)
+        low, high = (mean.value,) * 2 if math.isnan(mean.low) else (mean.low, mean.high)
         chart.plot([low, high], [height, height], color=colors[label], linewidth=5, alpha=0.4)
         chart.plot([mean.value], [height], "o", color=colors[label], markersize=5)
     chart.set_yticks(range(len(found)), list(reversed(found)), fontsize=8, parse_math=False)

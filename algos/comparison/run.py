@@ -7,8 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-
 from visenv.errors import DataError, RunError
 from visenv.provenance import provenance
 
@@ -19,16 +17,16 @@ from ..experiment.held_out_curves import TEACHER, HeldOutPoint, held_out_curves,
 from ..experiment.parts import headline_metrics
 from ..experiment.recipe import Phase, Recipe
 from ..experiment.results import Results
-from ..experiment.sweep import is_done, resumed
-from ..trainer.evaluation import Scores
-from ..trainer.metrics import METRICS, processor_seconds, read_metrics
+from ..experiment.sweep import InitialPhases, is_done, resumed, shared_recipe
+from ..trainer.evaluation import Scores, mean_headline
+from ..trainer.metrics import processor_seconds
 from .cells import Accuracy, ComparisonCell, CurvePoint, cell_file, folder_name, label_of, read_cell
-from .tasks import TRAINING, WARM_UP, TaskRecipes, filtered_sft, with_algorithm
+from .tasks import REFERENCE, TRAINING, WARM_UP, TaskRecipes, filtered_sft, with_algorithm
 
 FILTERED_SFT = "filtered_sft"
 """The name of SFT on the demonstrations with the highest reward, for as long as GRPO."""
-BASELINES = ("grpo", "rejection_sampling", FILTERED_SFT)
-"""The algorithms that every comparison contains; the others are compared with the first one."""
+BASELINES = (REFERENCE, "rejection_sampling", FILTERED_SFT)
+"""The algorithms that every comparison contains."""
 
 
 class Plan(NamedTuple):
@@ -92,8 +90,8 @@ def run_cell(plan: Plan, folder: Path, runs: Path, threads: int) -> ComparisonCe
     base = replace(base, seed=plan.seed, model=replace(base.model, options=options))
     phases = {WARM_UP: base.phases[WARM_UP], TRAINING: _training(plan, folder)}
     place, name = runs / plan.task.name, f"seed-{plan.seed}"
-    shared = replace(base, runs=place / WARM_UP, name=name, phases={WARM_UP: phases[WARM_UP]})
     recipe = replace(base, runs=place / folder_name(plan.label), name=name, phases=phases)
+    shared = shared_recipe(recipe, place, InitialPhases(WARM_UP, [WARM_UP]))
     for run in map(resumed, (shared, recipe)):  # no cell starts from a warm-up of other settings
         check_folder(run)
         if run.resume:
@@ -109,7 +107,7 @@ def _training(plan: Plan, folder: Path) -> Phase:
     if plan.algorithm != FILTERED_SFT:
         phase = plan.task.recipe.phases[TRAINING]
         return with_algorithm(phase, plan.algorithm, plan.num_generations)
-    grpo = plan._replace(algorithm=BASELINES[0]).file(folder)
+    grpo = plan._replace(algorithm=REFERENCE).file(folder)
     if not grpo.exists():
         raise RunError("Filtered SFT takes as long as GRPO, which has no cell.")
     return filtered_sft(plan.task, equal_steps(read_cell(grpo)))
@@ -133,6 +131,11 @@ def _cell(plan: Plan, recipe: Recipe, threads: int) -> ComparisonCell:
     start = curves[WARM_UP][-1]
     points = [_since(start, point) for point in curves[TRAINING]]
     teacher = results.scores.get(TEACHER)
+    warm_up = _accuracy(results.scores[label_after(recipe, WARM_UP)], headlines)
+    final = _accuracy(results.scores[label_after(recipe, TRAINING)], headlines)
+    for value in (warm_up.greedy, warm_up.sampled, final.greedy, final.sampled):
+        if not 0 <= value <= 1:
+            raise RunError(f"The headline metric of {plan.task.name} must lie between 0 and 1.")
     return ComparisonCell(
         algorithm=plan.algorithm,
         task=plan.task.name,
@@ -143,14 +146,14 @@ def _cell(plan: Plan, recipe: Recipe, threads: int) -> ComparisonCell:
         metric=", ".join(dict.fromkeys(headlines.values())),
         held_out_episodes=recipe.evaluation.episodes,
         teacher=None if teacher is None else _accuracy(teacher, headlines),
-        warm_up=_accuracy(results.scores[label_after(recipe, WARM_UP)], headlines),
-        final=_accuracy(results.scores[label_after(recipe, TRAINING)], headlines),
+        warm_up=warm_up,
+        final=final,
         curve=tuple(points),
         warm_up_steps=results.steps[WARM_UP],
-        warm_up_seconds=_seconds(folder / WARM_UP),
+        warm_up_seconds=start.seconds,
         steps=results.steps[TRAINING],
         episodes=points[-1].episodes,
-        seconds=_seconds(folder / TRAINING),
+        seconds=points[-1].seconds,
         threads=threads,
         provenance=provenance(),
     )
@@ -161,14 +164,6 @@ def _since(start: HeldOutPoint, point: HeldOutPoint) -> CurvePoint:
     return CurvePoint(point.episodes - start.episodes, point.seconds - start.seconds, point.score)
 
 
-def _seconds(phase: Path) -> float:
-    return sum(processor_seconds(row) for _, row in read_metrics(phase / METRICS))
-
-
 def _accuracy(scores: Scores, headlines: Mapping[str, str]) -> Accuracy:
-    """Return the headline metric, averaged over the environments; a missing one counts as 0."""
-    greedy, sampled = (
-        np.mean([ways[way].value(headlines[env]) or 0.0 for env, ways in scores.items()])
-        for way in ("greedy", "sampled")
-    )
-    return Accuracy(float(greedy), float(sampled))
+    """Return the headline metric, averaged over the environments."""
+    return Accuracy(*(mean_headline(scores, headlines, way) for way in ("greedy", "sampled")))

@@ -15,12 +15,10 @@ from visenv.evaluation.aggregates import (
     probability_of_improvement,
 )
 from visenv.evaluation.intervals import Mean
+from visenv.evaluation.summary_files import cell_table
 
 from .cells import Accuracy, ComparisonCell
-from .run import BASELINES
-
-REFERENCE = BASELINES[0]
-"""The algorithm that the others are compared with."""
+from .tasks import REFERENCE
 
 TEACHER, SFT = "teacher", "SFT"
 """The rows of the player of the demonstrations, and of the warm-up."""
@@ -148,19 +146,15 @@ def table(rows: Sequence[ComparisonRow], tasks: Sequence[str]) -> str:
         f"difference from {REFERENCE}",
         f"P(better than {REFERENCE})",
     ]
-    lines = [_line(head), _line(["---", *["---:"] * (len(head) - 1)])]
+    lines: list[list[str]] = []
     for row in rows:
         found = compared.get(row.label)
         cells = [_of_task(row, task) for task in tasks]
         aggregates = [_aggregate(row, "greedy"), _aggregate(row, "sampled")]
         gap = ["–", "–"] if found is None else [_signed(found.means), str(found.probability)]
-        lines.append(_line([row.label, *cells, _count(row), *aggregates, *gap]))
+        lines.append([row.label, *cells, _count(row), *aggregates, *gap])
     said = "\n".join(_sentences(compared))
-    return "\n".join(lines) + f"\n\n{said}\n"
-
-
-def _line(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+    return f"{cell_table(head, lines)}\n\n{said}\n"
 
 
 def _of_task(row: ComparisonRow, task: str) -> str:

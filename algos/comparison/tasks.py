@@ -17,6 +17,9 @@ from ..experiment.recipe import Phase, Recipe
 WARM_UP, TRAINING = "warm-up", "training"
 """The two phases of a cell: SFT, whose weights all algorithms share, and the algorithm itself."""
 
+REFERENCE = "grpo"
+"""The algorithm that the others are compared with."""
+
 _EVALUATIONS, _CURVE_EPISODES = 4, 64
 """Number of evaluations during training, and of held-out episodes in each of them."""
 
@@ -28,8 +31,8 @@ class Task:
     Attributes:
         ability: What a policy learns on the task.
         recipe: The recipe that the task is derived from, a name or a TOML file.
-        steps: Number of steps of an algorithm, so that a cell takes at most two minutes on two
-            cores; None takes that of the recipe.
+        steps: Number of steps of an algorithm, planned such that a cell takes at most two minutes
+            on two cores; None takes that of the recipe.
     """
 
     ability: str
@@ -39,14 +42,16 @@ class Task:
 
 TASKS: Mapping[str, Task] = {
     "zoom_vqa": Task("where to look", "zoom_tiny", 30),
-    "arft_search": Task("two dependent searches", "visual_arft_search_tiny", 16),
+    "arft_search": Task("search for the whole name", "visual_arft_search_tiny", 16),
     "arm_doc": Task("which page", "arm_thinker_tiny", 16),
     "arft_coding": Task("repair, then read", "visual_arft_coding_tiny", 16),
     "mags_zoom": Task("how often to look", "mags_rl_tiny", 24),
     "argos_image": Task("where objects are", "argos_tiny", 30),
     "house": Task("a plan of many steps", "embodied_tiny", 16),
 }
+"""The tasks of the suite, by name."""
 QUICK_TASKS = ("zoom_vqa", "arft_search")
+"""The tasks of ``--quick``."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +79,13 @@ class TaskRecipes:
         """
         recipe = self.recipe
         model = replace(recipe.model, options={**recipe.model.options, "threads": None})
-        parts = (recipe.environments, recipe.mixture, recipe.phases, recipe.evaluation)
+        parts = (
+            recipe.environments,
+            recipe.mixture,
+            recipe.sampler,
+            recipe.phases,
+            recipe.evaluation,
+        )
         told = [_without_defaults(part) for part in (*parts, model, self.filtered)]
         return hashlib.sha256(repr(told).encode()).hexdigest()[:16]
 
@@ -115,7 +126,7 @@ def read_task(name: str) -> TaskRecipes:
         )
     training = replace(
         last,
-        algorithm="grpo",
+        algorithm=REFERENCE,
         algorithm_options={},
         begins_with=WARM_UP,
         reference="",

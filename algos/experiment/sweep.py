@@ -111,7 +111,7 @@ def run_sweep(
     for run in runs:
         check_folder(resumed(run.recipe))
         if run.arm in shared:
-            first = resumed(_shared_recipe(run.recipe, base.folder, shared[run.arm]))
+            first = resumed(shared_recipe(run.recipe, base.folder, shared[run.arm]))
             check_folder(first)
             if first.resume and is_first():
                 check_same_steps(first)
@@ -184,7 +184,7 @@ def shared_phases(recipes: Sequence[Recipe]) -> list[str]:
     return alike if len(alike) < min(len(each.phases) for each in recipes) else alike[:-1]
 
 
-def _shared_recipe(recipe: Recipe, folder: Path, shared: InitialPhases) -> Recipe:
+def shared_recipe(recipe: Recipe, folder: Path, shared: InitialPhases) -> Recipe:
     """Return the recipe of the initial phases that arms have in common."""
     return replace(
         recipe,
@@ -198,7 +198,7 @@ def _shared_recipe(recipe: Recipe, folder: Path, shared: InitialPhases) -> Recip
 def _run_shared(
     recipe: Recipe, folder: Path, shared: InitialPhases, processes: DistributedContext
 ) -> SharedPhases:
-    first = _shared_recipe(recipe, folder, shared)
+    first = shared_recipe(recipe, folder, shared)
     if processes.broadcast(not is_done(first)):
         run_recipe(resumed(first))
     return SharedPhases(first.folder, shared.phases)

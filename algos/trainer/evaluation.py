@@ -161,14 +161,15 @@ class HeldOut:
         return mean_headline(scores, self.headlines)
 
 
-def mean_headline(scores: Scores, headlines: Mapping[str, str]) -> float:
-    """Return the mean greedy headline metric over environments; a missing metric counts 0.
+def mean_headline(scores: Scores, headlines: Mapping[str, str], way: str = "greedy") -> float:
+    """Return the mean headline metric over environments; a missing metric counts 0.
 
     Args:
         scores: The scores of the environments.
         headlines: The headline metric of each environment.
+        way: ``"greedy"`` or ``"sampled"``.
     """
-    values = [scores[name]["greedy"].value(metric) or 0.0 for name, metric in headlines.items()]
+    values = [scores[name][way].value(metric) or 0.0 for name, metric in headlines.items()]
     return sum(0.0 if math.isnan(value) else value for value in values) / len(values)
 
 

@@ -33,7 +33,10 @@ class CompareCommand:
     num_generations: Annotated[list[int], arg(metavar="SIZE")] = field(default_factory=list)
     """A further size of groups with which GRPO is run; may be given several times."""
     quick: bool = False
-    """By default, take two tasks and one seed, planned for at most 15 minutes on two cores."""
+    """Take two tasks and one seed unless --tasks or --seeds are given.
+
+    This is planned for at most 15 minutes on two cores.
+    """
     minutes: float = math.inf
     """Number of minutes after which no cell is started; 0 only prints the table."""
     threads: int = 2

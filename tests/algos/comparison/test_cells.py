@@ -12,8 +12,15 @@ from hypothesis import strategies as st
 
 from tests.algos.comparison.cells import TASK, make_cell
 from visenv.algos.comparison.cells import cell_file, read_cell, read_cells
+from visenv.algos.comparison.command import planned
 from visenv.algos.comparison.run import equal_steps
-from visenv.algos.comparison.tasks import TASKS, filtered_sft, read_task, with_algorithm
+from visenv.algos.comparison.tasks import (
+    QUICK_TASKS,
+    TASKS,
+    filtered_sft,
+    read_task,
+    with_algorithm,
+)
 from visenv.checksums import sealed
 from visenv.errors import ConfigurationError, DataError, RunError, UnknownNameError
 
@@ -82,6 +89,22 @@ def test_tasks_are_recipes_with_a_warm_up_and_one_phase_of_rl(name: str) -> None
     assert warm_up.is_sft
     assert (training.algorithm, training.steps) == ("grpo", TASKS[name].steps)
     assert not task.recipe.evaluation.controls
+
+
+def test_quick_comparison_has_two_tasks_and_one_seed() -> None:
+    plans = planned([], [], [], [], quick=True)
+    assert {(plan.task.name, plan.seed) for plan in plans} == {(name, 0) for name in QUICK_TASKS}
+
+
+def test_only_tasks_with_its_demonstrations_have_filtered_sft() -> None:
+    plans = planned([], [], [0], [], quick=False)
+    with_it = {plan.task.name for plan in plans if plan.algorithm == "filtered_sft"}
+    assert {*TASKS} - with_it == {"arft_coding"}
+
+
+def test_sizes_of_groups_are_checked_before_training() -> None:
+    with pytest.raises(ConfigurationError, match="128 episodes"):
+        planned([], ["zoom_vqa"], [0], [7], quick=False)
 
 
 def test_settings_differ_if_the_task_does_and_not_with_threads(tmp_path: Path) -> None:

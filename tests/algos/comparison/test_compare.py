@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import PIL.Image
 import pytest
 
@@ -60,7 +62,9 @@ def test_failed_cell_stops_no_other_one_and_is_run_again(
     compare: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(command, "run_cell", fake_cell)
-    with pytest.raises(RunError, match=r"1 cells failed:\nrejection_sampling on task, seed 0: the"):
+    with pytest.raises(
+        RunError, match=r"1 of 3 cells failed:\nrejection_sampling on task, seed 0: the"
+    ):
         compare()
     played: list[str] = []
 
@@ -82,6 +86,27 @@ def test_cells_of_another_task_with_the_same_name_raise(
     make_cell("grpo", "task", settings="old").write(tmp_path / "out")
     with pytest.raises(DataError, match="measured with other settings of task"):
         compare()
+
+
+def test_other_folder_without_cells_raises(compare: Callable[..., None], tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"nowhere contains no cell"):
+        compare(against=tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["--minutes", "-1"], "minutes must be at least 0"),
+        (["--seeds", "-1"], "seeds must be at least 0"),
+        (["--threads", "0"], "threads must be at least 1"),
+        (["--num-generations", "1"], "num.generations must be at least 2"),
+    ],
+)
+def test_values_out_of_range_raise(
+    words: list[str], problem: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["compare", *words]) == 1
+    assert re.search(problem, capsys.readouterr().err)
 
 
 def test_filtered_sft_needs_the_cell_of_grpo(task: str, tmp_path: Path) -> None:
@@ -156,6 +181,8 @@ def check_results(folder: Path, labels: list[str]) -> None:
     assert "not run" not in "\n".join(table)
     with PIL.Image.open(folder / "results.png") as picture:
         assert picture.width > 1000
+        below = np.asarray(picture.convert("RGB"))[picture.height // 3 :]
+    assert (below < 255).any()  # the curves of the tasks
 
 
 @REAL
