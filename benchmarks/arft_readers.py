@@ -173,7 +173,7 @@ def tesseract(lines: Sequence[Gray]) -> list[str]:
 def share_read(cases: Sequence[tuple[str, Iterable[Gray]]]) -> float:
     """Return the share of cases, an answer and its processed lines, that tesseract reads.
 
-    Lines of an answer that was read are not read again.
+    The remaining lines of an answer that was read are skipped.
     """
     unread = [(answer, iter(lines)) for answer, lines in cases]
     read = 0

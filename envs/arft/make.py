@@ -1,4 +1,4 @@
-"""Contains the Visual-ARFT environments: repairing images with code, and searching."""
+"""Collects the functions that create the Visual-ARFT environments, and their settings."""
 
 from .coding.make import make_coding
 from .presets import ArftSearchSettings, ArftSettings

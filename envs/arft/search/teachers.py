@@ -49,10 +49,10 @@ class ImpreciseQuery(LapsingTeacher["ArftSearch"]):
         return ParsedTurn(prompts.wondering(query, env.is_brief), (call,))
 
 
-def _without_a_word(query: str, names: Sequence[str], rng: np.random.Generator) -> str:
-    """Return a query without one of these words; the same query if there is only one."""
+def _without_a_word(query: str, required: Sequence[str], rng: np.random.Generator) -> str:
+    """Return a query without one of the required words; the same query if fewer than two occur."""
     words = query.split()
-    places = [place for place, word in enumerate(words) if word in names]
+    places = [place for place, word in enumerate(words) if word in required]
     if len(places) < 2:
         return query
     left_out = int(rng.choice(places))

@@ -41,7 +41,7 @@ class Distort(CurationStep):
 
     folder: Path
     data: str = "procedural"
-    """Data set of questions about one image, or procedural: documents and scenes."""
+    """Data set of questions about one image, or procedural: pictures in eight layouts."""
     plan: Literal["train", "test"] = "train"
     """How often each problem occurs: as in the paper's 1,200 training samples, or its 200 test
     samples.
@@ -56,9 +56,11 @@ class Distort(CurationStep):
     """The distorted samples, instead of those of `data`."""
 
     def __post_init__(self) -> None:
-        self._plan: Plan = PLANS[self.plan]
-        if self.problems:
-            self._plan = dict.fromkeys(map(read_problems, self.problems), 100)
+        self._plan: Plan = (
+            dict.fromkeys(map(read_problems, self.problems), 100)
+            if self.problems
+            else PLANS[self.plan]
+        )
         self._source = self._open() if self.source is None else self.source
 
     def _open(self) -> DistortedWorld | DistortedRows:

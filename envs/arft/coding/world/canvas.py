@@ -27,6 +27,9 @@ SIDE = 1280
 EDGE = 96
 """Minimum distance in pixels between the edge of a picture and the value that is asked for."""
 
+SHEET = (34, 26, SIDE - 34, SIDE - 26)
+"""Box of a paper that covers the picture except for a narrow border, pixels."""
+
 LARGE, SMALL = (46, 52), (5, 5)
 """Heights of capitals in pixels: readable as the picture is shown, and only after a crop."""
 
@@ -167,10 +170,10 @@ class PictureCanvas:
         """Draw a straight line of the width of a stroke."""
         self.draw.line((left, top, right, bottom), self.style.ink, max(1, self.style.capital // 18))
 
-    def widest(self, column: int | None, capital: int | None = None) -> int:
+    def widest(self, column: int | None) -> int:
         """Return the width of the longest text of a column, or of the names, pixels."""
         texts = self.entries.names if column is None else self.entries.values[column]
-        return max(width(text, capital or self.style.capital) for text in texts)
+        return max(width(text, self.style.capital) for text in texts)
 
     def fill(self, rng: np.random.Generator, left: int, right: int, *gaps: tuple[int, int]) -> None:
         """Write lines of words, with capitals of 20 px, in the given vertical gaps."""
@@ -185,9 +188,14 @@ def _image(levels: NDArray[np.generic]) -> PIL.Image.Image:
     return PIL.Image.fromarray(np.asarray(levels, np.uint8))
 
 
+def random_edge(rng: np.random.Generator, across: int, edge: int = EDGE) -> int:
+    """Return the left edge of a block at a random place, `edge` pixels from the sides."""
+    return edge + int(rng.integers(max(1, SIDE - 2 * edge - across + 1)))
+
+
 def random_corner(
     rng: np.random.Generator, across: int, down: int, edge: int = EDGE
 ) -> tuple[int, int]:
     """Return the left and upper edge of a block at a random place, `edge` pixels from the sides."""
-    left = edge + int(rng.integers(max(1, SIDE - 2 * edge - across + 1)))
+    left = random_edge(rng, across, edge)
     return left, edge + int(rng.integers(max(1, SIDE - 2 * edge - down + 1)))

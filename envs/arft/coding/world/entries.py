@@ -65,55 +65,48 @@ class TextLayout(NamedTuple):
     """Describes the text of a layout.
 
     Attributes:
+        wordings: The questions.
         names: The names of rows, of which four are drawn; empty for names of places.
         columns: The columns of values, of which `shown` are drawn; none if the kind of a value
             depends on the name of its row.
         shown: The number of columns in a picture.
-        wordings: The questions.
     """
 
-    names: Sequence[str]
-    columns: Sequence[str]
-    shown: int
     wordings: Sequence[Wording]
+    names: Sequence[str] = ()
+    columns: Sequence[str] = ()
+    shown: int = 1
 
 
 LAYOUTS: Mapping[str, TextLayout] = {
     "page": TextLayout(
-        NOTICES,
-        (),
-        1,
         (
             Wording("What does the page give for {name}?"),
             Wording("Which entry stands beside {name} in the notice?"),
             Wording("What is listed under {name} on the page?"),
         ),
+        names=NOTICES,
     ),
     "signs": TextLayout(
-        NOTICES,
-        (),
-        1,
         (
             Wording("What stands below {name} on its sign?"),
             Wording("What does the sign with the word {name} say?"),
             Wording("Which text is on the {name} sign?"),
         ),
+        names=NOTICES,
     ),
     "table": TextLayout(
-        PARTS,
-        COLUMNS,
-        2,
         (
             Wording("What does the table give for {column} of {name}?"),
             Wording("Which {column} does {name} have in the table?"),
             Wording("Look up {name}: what stands in the column {column}?"),
             Wording("Which row of the table has {column} {value}?", asks_name=True),
         ),
+        names=PARTS,
+        columns=COLUMNS,
+        shown=2,
     ),
     "chart": TextLayout(
-        GOODS,
-        ("VALUE",),
-        1,
         (
             Wording("Which value does the chart give for {name}?"),
             Wording("Which number stands at the bar of {name}?"),
@@ -121,48 +114,44 @@ LAYOUTS: Mapping[str, TextLayout] = {
             Wording("Which bar of the chart is the shortest?", _shortest, True),
             Wording("Which bar of the chart has the value {value}?", asks_name=True),
         ),
+        names=GOODS,
+        columns=("VALUE",),
     ),
     "receipt": TextLayout(
-        GROCERIES,
-        ("PRICE",),
-        1,
         (
             Wording("What does {name} cost on the receipt?", _item),
             Wording("Which price does the receipt list for {name}?", _item),
             Wording("What is the total of the receipt?", _total),
             Wording("What on the receipt costs {value}?", _item, True),
         ),
+        names=GROCERIES,
+        columns=("PRICE",),
     ),
     "label": TextLayout(
-        LABELED,
-        (),
-        1,
         (
             Wording("What does the label say under {name}?"),
             Wording("Which {name} is printed on the label?"),
             Wording("What is in the field {name} of the label?"),
         ),
+        names=LABELED,
     ),
     "board": TextLayout(
-        (),
-        ("TIME", "PLATFORM"),
-        2,
         (
             Wording("When does the train to {name} leave?", column="TIME"),
             Wording("Which departure time does the board show for {name}?", column="TIME"),
             Wording("From which platform does the train to {name} leave?", column="PLATFORM"),
             Wording("Where does the train at {value} go?", asks_name=True, column="TIME"),
         ),
+        columns=("TIME", "PLATFORM"),
+        shown=2,
     ),
     "map": TextLayout(
-        (),
-        ("HEIGHT",),
-        1,
         (
             Wording("Which height does the map give for {name}?"),
             Wording("How high is {name} on the map, in meters?"),
             Wording("Which place on the map is {value} meters high?", asks_name=True),
         ),
+        columns=("HEIGHT",),
     ),
 }
 """The layouts by name."""

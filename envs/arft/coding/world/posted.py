@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import PIL.Image
 
@@ -9,7 +11,7 @@ from visenv.types import Pixels
 from visenv.worlds.draws import pick
 from visenv.worlds.scenes.background import add_grain
 
-from .canvas import EDGE, SIDE, Color, PictureCanvas, random_corner
+from .canvas import EDGE, SHEET, SIDE, Color, PictureCanvas, random_corner, random_edge
 from .entries import COUNT
 from .lettering import width
 
@@ -30,12 +32,9 @@ _DOT = (170, 60, 52)
 
 def draw_signs(rng: np.random.Generator, canvas: PictureCanvas) -> None:
     """Draw four plates on posts, one in each quarter."""
-    for row in range(COUNT):
-        corner = (row % 2) * _CELL, (row // 2) * _CELL
-        capital = _fitting(canvas, row)
-        across, down, left, top = _placed(rng, canvas, row, corner, capital)
+    for row, (capital, across, down, left, top) in enumerate(_plates(rng, canvas)):
         post, middle = max(2, capital // 4), left + across // 2
-        floor = corner[1] + _CELL
+        floor = (row // 2 + 1) * _CELL
         canvas.draw.rectangle((middle - post, top + down, middle + post, floor), (96, 92, 88))
         box = (left, top, left + across, top + down)
         frame = max(1, capital // 8)
@@ -48,11 +47,7 @@ def draw_map(rng: np.random.Generator, canvas: PictureCanvas) -> None:
     """Draw a map: four places at a road, each with a small plate that has its name and height."""
     style = canvas.style
     canvas.image.paste(PIL.Image.fromarray(_land(rng)))
-    plates = []
-    for row in range(COUNT):
-        corner = (row % 2) * _CELL, (row // 2) * _CELL
-        capital = _fitting(canvas, row)
-        plates.append((capital, *_placed(rng, canvas, row, corner, capital)))
+    plates = _plates(rng, canvas)
     wide = max(3, style.capital // 3)
     points = [
         (left + across // 2, top + down + round(0.8 * capital))
@@ -87,7 +82,7 @@ def _land(rng: np.random.Generator) -> Pixels:
 
 def draw_chart(rng: np.random.Generator, canvas: PictureCanvas) -> None:
     """Draw a bar chart with the name and the value of each bar, lying or upright."""
-    canvas.lay(rng, (34, 26, SIDE - 34, SIDE - 26))
+    canvas.lay(rng, SHEET)
     canvas.write((EDGE, 90), f"{pick(rng, _TITLES)} {int(rng.integers(1990, 2030))}", 44)
     draw = _draw_upright if rng.random() < 0.5 else _draw_lying
     color = pick(rng, _BARS)
@@ -139,7 +134,7 @@ def _draw_upright(
 
 
 def _below_title(rng: np.random.Generator, across: int, down: int) -> tuple[int, int]:
-    left = int(rng.integers(EDGE, max(EDGE, SIDE - EDGE - across) + 1))
+    left = random_edge(rng, across)
     return left, int(rng.integers(170, max(170, SIDE - EDGE - down) + 1))
 
 
@@ -175,24 +170,29 @@ def _heading(canvas: PictureCanvas, column: int | None) -> str:
     return "TRAIN TO" if column is None else canvas.entries.columns[column]
 
 
-def _fitting(canvas: PictureCanvas, row: int) -> int:
-    """Return the height of a capital at which both texts of a row fit into a quarter."""
-    lines, capital = (canvas.text(row, None), canvas.text(row, 0)), canvas.style.capital
-    while max(width(line, capital) for line in lines) > _CELL - 2 * EDGE:
-        capital -= 1
-    return capital
+class _Plate(NamedTuple):
+    """Holds the height of capitals of a plate, its size, and its left and upper edge, pixels."""
+
+    capital: int
+    across: int
+    down: int
+    left: int
+    top: int
 
 
-def _placed(
-    rng: np.random.Generator, canvas: PictureCanvas, row: int, corner: tuple[int, int], capital: int
-) -> tuple[int, int, int, int]:
-    """Return the width, the height and the left and upper edge of a plate in its quarter."""
-    lines = canvas.text(row, None), canvas.text(row, 0)
-    across = max(width(line, capital) for line in lines) + 2 * capital
-    down = round(5 * capital)
-    free = _CELL - across - 2 * (EDGE - capital), _CELL - down - 2 * EDGE
-    left = corner[0] + EDGE - capital + int(rng.integers(free[0] + 1))
-    return across, down, left, corner[1] + EDGE + int(rng.integers(free[1] + 1))
+def _plates(rng: np.random.Generator, canvas: PictureCanvas) -> list[_Plate]:
+    """Place a plate for each row in its quarter, with capitals at which both texts fit into it."""
+    plates: list[_Plate] = []
+    for row in range(COUNT):
+        texts, capital = (canvas.text(row, None), canvas.text(row, 0)), canvas.style.capital
+        while (wide := max(width(text, capital) for text in texts)) > _CELL - 2 * EDGE:
+            capital -= 1
+        across, down = wide + 2 * capital, round(5 * capital)
+        left = (row % 2) * _CELL + EDGE - capital
+        left += int(rng.integers(_CELL - across - 2 * (EDGE - capital) + 1))
+        top = (row // 2) * _CELL + EDGE + int(rng.integers(_CELL - down - 2 * EDGE + 1))
+        plates.append(_Plate(capital, across, down, left, top))
+    return plates
 
 
 def _write_pair(

@@ -6,7 +6,7 @@ import numpy as np
 
 from visenv.worlds.draws import pick
 
-from .canvas import EDGE, SIDE, PictureCanvas, random_corner
+from .canvas import EDGE, SHEET, SIDE, PictureCanvas, random_corner, random_edge
 from .entries import COUNT
 from .lettering import width
 
@@ -16,12 +16,12 @@ _TITLES = ("STOCK LIST", "SPARE PARTS", "WORKSHOP", "INVENTORY")
 
 def draw_page(rng: np.random.Generator, canvas: PictureCanvas) -> None:
     """Draw a page with a heading, a list of the entries, and lines of other text around it."""
-    canvas.lay(rng, (34, 26, SIDE - 34, SIDE - 26))
+    canvas.lay(rng, SHEET)
     capital = canvas.style.capital
     canvas.write((EDGE, 90), f"NOTICE {int(rng.integers(10, 100))}", 52)
     line, column = round(2.2 * capital), round(9.5 * capital)
     across = column + canvas.widest(0)
-    left = int(rng.integers(EDGE, max(EDGE, SIDE - EDGE - across) + 1))
+    left = random_edge(rng, across)
     top = int(rng.integers(240, SIDE - EDGE - COUNT * line - 100))
     for row in range(COUNT):
         y = top + row * line
@@ -34,8 +34,8 @@ def draw_page(rng: np.random.Generator, canvas: PictureCanvas) -> None:
 
 
 def draw_table(rng: np.random.Generator, canvas: PictureCanvas) -> None:
-    """Draw a ruled table with a heading above each column, and lines of other text below it."""
-    canvas.lay(rng, (34, 26, SIDE - 34, SIDE - 26))
+    """Draw a ruled table with a heading above each column, and lines of other text around it."""
+    canvas.lay(rng, SHEET)
     capital = canvas.style.capital
     heading, pad = max(3, round(0.6 * capital)), round(0.8 * capital)
     canvas.write((EDGE, 90), pick(rng, _TITLES), 44)
@@ -92,16 +92,14 @@ def draw_label(rng: np.random.Generator, canvas: PictureCanvas) -> None:
     """Draw a label with four framed fields, a small name above each value, and a bar code."""
     capital = canvas.style.capital
     small, pad = max(3, round(0.5 * capital)), round(0.7 * capital)
-    halves = [
-        max(width(canvas.text(row, 0), capital) for row in (side, side + 2)) + 2 * pad
-        for side in (0, 1)
-    ]
-    while sum(halves) > SIDE - 2 * (EDGE - pad):
+    texts = [canvas.text(row, 0) for row in range(COUNT)]
+
+    def halves_at(capital: int) -> list[int]:
+        return [max(width(text, capital) for text in texts[side::2]) + 2 * pad for side in (0, 1)]
+
+    while sum(halves_at(capital)) > SIDE - 2 * (EDGE - pad):
         capital -= 1
-        halves = [
-            max(width(canvas.text(row, 0), capital) for row in (side, side + 2)) + 2 * pad
-            for side in (0, 1)
-        ]
+    halves = halves_at(capital)
     field, code = round(3.6 * capital), round(3 * capital)
     across, down = sum(halves), 2 * field + code
     left, top = random_corner(rng, across, down, EDGE - pad)

@@ -5,8 +5,7 @@ Procedural pictures draw from `CALIBRATED`. Its ranges were found with readers f
 other than the repair) and a line reader that was trained on undistorted lines read at most 10 % of
 the answers, and tesseract reads at least 85 % after the reference repair. For darkness and
 overexposure this holds for the second reader alone, because tesseract binarizes its input, which is
-their repair; ink and paper differ by at most 3 levels as shown. docs/arft.md has the results, which
-are those of an earlier world of two layouts, and first checks of the eight layouts.
+their repair; ink and paper differ by at most 3 levels as shown. docs/arft.md has the results.
 
 Images of data sets draw from `MILD`, because their legibility after a repair is unknown.
 """

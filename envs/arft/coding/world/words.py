@@ -28,15 +28,18 @@ PARTS = (
     "PIPE", "SAW", "TENT", "ROPE", "WHEEL", "CLOCK", "RADIO", "FAN", "BELT", "GLUE", "TAPE",
     "HINGE", "LOCK",
 )
+"""Rows of tables."""
 GROCERIES = (
     "RICE", "MILK", "BREAD", "EGGS", "SALT", "SUGAR", "TEA", "COFFEE", "HONEY", "JAM", "APPLES",
     "ONIONS", "BEANS", "CHEESE", "BUTTER", "FLOUR", "OIL", "SOAP", "PASTA", "OLIVES", "LEMONS",
     "NUTS", "WATER", "PEPPER",
 )
+"""Items of receipts."""
 GOODS = (
     "CORN", "OATS", "RYE", "RICE", "HOPS", "FLAX", "SOY", "PEAS", "WOOD", "COAL", "WIND", "WOOL",
     "SILK", "SALT", "TEA", "IRON", "TIN", "GOLD", "ZINC", "OIL", "GAS", "NUTS", "HAY", "JUTE",
 )
+"""Bars of charts."""
 # fmt: on
 _LETTERS = "ABCEFHKLMNPRSTUVXYZ"
 
@@ -76,11 +79,18 @@ def site(rng: np.random.Generator) -> str:
     return f"{pick(rng, _FIRST)} {pick(rng, _SECOND)}"
 
 
-VALUES: Mapping[str, Callable[[np.random.Generator], str]] = {
-    **dict.fromkeys(("GATE", "ROOM", "ROUTE", "METER", "LOCKER", "TRACK", "STOCK"), _digits(4)),
+_NOTICED: Mapping[str, Callable[[np.random.Generator], str]] = {
+    **dict.fromkeys(("GATE", "ROOM", "ROUTE", "METER", "LOCKER", "TRACK"), _digits(4)),
     **dict.fromkeys(("CODE", "PERMIT", "BATCH", "SERIAL", "PARCEL", "LICENSE"), _code),
     **dict.fromkeys(("DEPOT", "STOP", "BRANCH", "EXIT", "STORE", "YARD"), site),
     **dict.fromkeys(("KEEPER", "OWNER", "GUIDE", "DRIVER", "TENANT", "MASTER"), _person),
+}
+NOTICES = tuple(_NOTICED)
+"""Names with a value on pages and signs."""
+
+VALUES: Mapping[str, Callable[[np.random.Generator], str]] = {
+    **_NOTICED,
+    "STOCK": _digits(4),
     **dict.fromkeys(("SENDER", "RECEIVER"), _person),
     **dict.fromkeys(("ORIGIN", "TARGET"), site),
     **dict.fromkeys(("HEIGHT", "VALUE", "WEIGHT"), _digits(3)),
@@ -90,13 +100,6 @@ VALUES: Mapping[str, Callable[[np.random.Generator], str]] = {
     "PRICE": _price,
 }
 """Functions that draw values, by the name or the column that they belong to."""
-
-NOTICES = (
-    "GATE", "ROOM", "ROUTE", "METER", "LOCKER", "TRACK", "CODE", "PERMIT", "BATCH", "SERIAL",
-    "PARCEL", "LICENSE", "DEPOT", "STOP", "BRANCH", "EXIT", "STORE", "YARD", "KEEPER", "OWNER",
-    "GUIDE", "DRIVER", "TENANT", "MASTER",
-)  # fmt: skip
-"""Names with a value on pages and signs."""
 
 LABELED = (
     "SENDER", "RECEIVER", "ORIGIN", "TARGET", "ORDER", "WEIGHT", "BATCH", "MODEL", "SHELF", "STORE",
