@@ -94,10 +94,11 @@ def test_higher_strength_lowers_the_success(name: str) -> None:
 
 @pytest.mark.soak
 @pytest.mark.parametrize("name", TINY)
-def test_success_falls_with_the_strength_to_about_a_half_or_less(name: str) -> None:
+def test_success_falls_with_the_strength_to_a_fifth_to_two_thirds(name: str) -> None:
     found = [successes(tiny(name), strength, 300) / 300 for strength in STRENGTHS]
     assert found == sorted(found, reverse=True)
-    assert 0.25 <= found[STRENGTHS.index(1.0)] <= 0.6
+    # 0.22 to 0.58 of 400 held-out samples (docs/environments.md), and the spread of 300
+    assert 0.2 <= found[STRENGTHS.index(1.0)] <= 0.65
 
 
 @pytest.mark.soak

@@ -123,3 +123,12 @@ def test_viewer_shows_old_settings_under_the_new_names(tmp_path: Path) -> None:
     settings = run_facts(tmp_path, [])["settings"]
     assert settings["phases.rl.rollouts.num_generations"] == "4"
     assert "phases.rl.rollouts.group_size" not in settings
+
+
+def test_commands_with_old_names_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["rollout", "ZoomVQA-v0", "--group-size", "2"])
+    assert ended.value.code == 2
+    words = ["eval", "ZoomVQA-v0", "--policy", "oracle", "--episodes", "1"]
+    assert main([*words, "--option", "stage=tiny"]) == 1
+    assert "stage" in capsys.readouterr().err

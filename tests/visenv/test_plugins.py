@@ -17,6 +17,7 @@ from visenv.makers import env_maker, make_policy
 from visenv.records import truth_from_json, truth_to_json
 from visenv.registration import POLICIES, env_spec, load, register
 from visenv.rollout.vector_env import EpisodePool
+from visenv.simulators.survey import survey
 from visenv.testing.toy import ENV_ID, Adder, make
 
 Install = Callable[..., None]
@@ -46,10 +47,14 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
             lines.append(f"[visenv.{group}]")
             lines += [f"{name} = {value}" for name, value in entries.items()]
         (info / "entry_points.txt").write_text("\n".join(lines))
+        forget()
+
+    def forget() -> None:
         plugins.installed.cache_clear()
+        plugins._manifests.cache_clear()
 
     yield add
-    plugins.installed.cache_clear()
+    forget()
     for env_id in set(gym.registry) - set(registered):
         del gym.registry[env_id]
 
@@ -275,6 +280,16 @@ def test_manifest_that_cannot_be_read_affects_only_its_names(
     said = capsys.readouterr()
     assert expected in said.err
     assert "whole (package whole-family)" in said.out
+
+
+def test_simulator_of_a_package_that_cannot_be_imported_hides_no_other(install: Install) -> None:
+    code = "from visenv.family import Family\nFAMILY = Family(simulators={'odd': 'nowhere:PARTS'})"
+    before = survey()
+    install("odd-simulator", "odd_simulator", code, manifests={"odd": "odd_simulator:FAMILY"})
+    *others, odd = survey()
+    assert others == before
+    assert (odd.name, odd.there) == ("odd", False)
+    assert "odd-simulator" in odd.detail
 
 
 def test_manifest_cannot_replace_a_name_of_visenv(

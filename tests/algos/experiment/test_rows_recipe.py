@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import numpy as np
-import PIL.Image
 import pytest
 
 from tests.environments import few
+from tests.visenv.data.row_files import photo, row, write_lines
 from visenv.cli import main
 
 pytest.importorskip("torch")
@@ -37,19 +36,11 @@ SHORT = [
 
 def write_rows(folder: Path) -> Path:
     """Write 8 rows with an image each, and return their file."""
-    rng = np.random.default_rng(0)
     rows = []
     for number in range(8):
-        pixels = rng.integers(0, 256, (60, 80, 3), dtype=np.uint8)
-        PIL.Image.fromarray(pixels).save(folder / f"{number}.png")
-        split = "test" if number == 0 else "train"
-        question = f"Which number is {number}?"
-        rows.append(
-            {"image": f"{number}.png", "question": question, "answer": number, "split": split}
-        )
-    file = folder / "my.jsonl"
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return file
+        photo(folder / "photos" / f"{number}.png", (30 * number, 10, 10), (80, 60))
+        rows.append(row(number, split="train" if number else "test"))
+    return write_lines(folder / "my.jsonl", rows)
 
 
 @pytest.mark.parametrize("family", few(["gemma3", "internvl"], 1))

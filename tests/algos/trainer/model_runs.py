@@ -6,12 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
 import pytest
 
+import visenv  # noqa: F401 - registers the environments
 from tests.algos.runs import metrics
 from visenv.algos.policy_gradient import GRPO
 from visenv.algos.sft import SFT
-from visenv.algos.trainer import OptimizationConfig, Trainer, TrainerConfig
+from visenv.algos.trainer import OptimizationConfig, RolloutConfig, Trainer, TrainerConfig
 from visenv.registration import load
 from visenv.rollout import Collector
 
@@ -24,6 +26,22 @@ def policy_of(model: Path) -> Any:
 def weights_of(policy: Any) -> list[bytes]:
     """Return the bytes of each parameter."""
     return [weight.detach().numpy().tobytes() for weight in policy.parameters()]
+
+
+def make_scenes() -> Any:
+    """Make ZoomVQA with the preset ``tiny``."""
+    return gym.make("visenv/ZoomVQA-v0", preset="tiny")
+
+
+def short_run(
+    steps: int, groups: int = 1, num_generations: int = 2, tokens_per_batch: int = 6000
+) -> TrainerConfig:
+    """Return the settings of a run whose turns have at most six tokens."""
+    return TrainerConfig(
+        steps,
+        rollouts=RolloutConfig(groups, num_generations, max_tokens=6),
+        optimization=OptimizationConfig(learning_rate=1e-3, tokens_per_batch=tokens_per_batch),
+    )
 
 
 def check_grpo_resumes(

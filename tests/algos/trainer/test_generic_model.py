@@ -10,10 +10,16 @@ import pytest
 
 import visenv  # noqa: F401 - registers the environments
 from tests.algos.runs import metrics
-from tests.algos.trainer.model_runs import check_grpo_resumes, policy_of, sft_losses, weights_of
+from tests.algos.trainer.model_runs import (
+    check_grpo_resumes,
+    policy_of,
+    sft_losses,
+    short_run,
+    weights_of,
+)
 from tests.environments import few
 from visenv.algos.policy_gradient import GSPO
-from visenv.algos.trainer import OptimizationConfig, RolloutConfig, Trainer, TrainerConfig
+from visenv.algos.trainer import Trainer
 from visenv.rewards import RewardTerm, RewardWrapper, of_log
 from visenv.types import EventLog, Sample
 
@@ -52,22 +58,15 @@ def _make_env() -> Any:
     return RewardWrapper(env, [RewardTerm("letters", 1.0, of_log(letters))])
 
 
-def _config(steps: int) -> TrainerConfig:
-    optimization = OptimizationConfig(learning_rate=1e-3, tokens_per_batch=6000)
-    return TrainerConfig(
-        steps, rollouts=RolloutConfig(1, 2, max_tokens=6), optimization=optimization
-    )
-
-
 def test_grpo_on_policy_then_resumed_to_the_bit(model: Path, tmp_path: Path) -> None:
-    check_grpo_resumes(model, _make_env, _config, tmp_path)
+    check_grpo_resumes(model, _make_env, short_run, tmp_path)
     assert all(row["grad_norm"] > 0 for row in metrics(tmp_path / "straight"))
 
 
 def test_gspo_changes_the_weights(model: Path, tmp_path: Path) -> None:
     policy = policy_of(model)
     before = weights_of(policy)
-    Trainer(policy, GSPO(), _config(1), folder=tmp_path / "run").train(_make_env)
+    Trainer(policy, GSPO(), short_run(1), folder=tmp_path / "run").train(_make_env)
     (row,) = metrics(tmp_path / "run")
     assert row["ratio"] == pytest.approx(1, abs=1e-4)
     assert weights_of(policy) != before

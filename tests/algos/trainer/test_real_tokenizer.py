@@ -6,12 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-import gymnasium as gym
 import pytest
 
-import visenv  # noqa: F401 - registers the environments
-from tests.algos.trainer.model_runs import check_grpo_resumes
-from visenv.algos.trainer import OptimizationConfig, RolloutConfig, TrainerConfig
+from tests.algos.trainer.model_runs import check_grpo_resumes, make_scenes, short_run
 
 torch: Any = pytest.importorskip("torch")
 transformers: Any = pytest.importorskip("transformers")
@@ -36,19 +33,8 @@ def large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def _make_env() -> Any:
-    return gym.make("visenv/ZoomVQA-v0", preset="tiny")
-
-
-def _config(steps: int) -> TrainerConfig:
-    optimization = OptimizationConfig(learning_rate=1e-3, tokens_per_batch=6000)
-    return TrainerConfig(
-        steps, rollouts=RolloutConfig(1, 2, max_tokens=6), optimization=optimization
-    )
-
-
 def test_large_tokenizer_trains_saves_and_resumes(large: Path, tmp_path: Path) -> None:
-    check_grpo_resumes(large, _make_env, _config, tmp_path)
+    check_grpo_resumes(large, make_scenes, short_run, tmp_path)
     (saved,) = (tmp_path / "straight").glob("checkpoints/step_000002/policy")
     config = json.loads((saved / "config.json").read_text())
     assert config["text_config"]["vocab_size"] >= 150_000

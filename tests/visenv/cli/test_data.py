@@ -221,7 +221,7 @@ def test_curation_steps_have_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert "cannot be" not in said
 
 
-def test_help_loads_only_the_step_and_nothing_that_learns() -> None:
+def test_help_loads_only_the_step_and_nothing_that_draws_or_learns() -> None:
     program = (
         "import sys\n"
         "from visenv.cli import main\n"
@@ -235,7 +235,10 @@ def test_help_loads_only_the_step_and_nothing_that_learns() -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     loaded = done.stderr.splitlines()
     assert "visenv.cli.data" in loaded
-    heavy = ("visenv.algos.", "visenv.envs.", "visenv.policies.", "torch.", "rapidfuzz.")
+    heavy = (
+        *("visenv.algos.", "visenv.envs.", "visenv.policies.", "visenv.curation.difficulty."),
+        *("torch.", "PIL.", "cv2.", "rapidfuzz."),
+    )
     assert not [name for name in loaded if f"{name}.".startswith(heavy)]
 
 
@@ -256,8 +259,10 @@ def test_options_of_every_step_have_a_help(capsys: pytest.CaptureFixture[str]) -
         with pytest.raises(SystemExit):
             main(["data", name, "--help"])
         said = re.sub(r"[│\s]+", " ", capsys.readouterr().out)
-        for option in re.findall(r"(?<= )--[a-z-]+(?= [A-Z{])", said.partition("╭")[2]):
-            assert re.search(rf"{option} \S+ [A-Z][a-z]+ ", said), (name, option)
+        options = re.findall(r"(?<= )--[a-z-]+(?= [A-Z{])", said.partition(" options ")[2])
+        assert "--out" in options, name
+        for option in options:
+            assert re.search(rf"{option} (\S+ )?[A-Z][a-z]* ", said), (name, option)
 
 
 OWN_STEPS = """

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from tests.hostile_rows import hostile
-from visenv.envs.arm.curation import ArmBenchItems, MakePairs, ScriptedGenerator, Writer
+from visenv.curation.writer import Writer
+from visenv.envs.arm.curation import ArmBenchItems, MakePairs, ScriptedGenerator
 from visenv.envs.arm.curation.armbench import FORMS, WrittenItem, leak
 from visenv.envs.arm.curation.judging import arranged
 from visenv.envs.arm.curation.rows import QuestionRow

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from rapidfuzz import fuzz
 
 from tests.hostile_rows import hostile
-from visenv.envs.arm.curation import Dedupe, Negatives, ScriptedGenerator, Writer
+from visenv.curation.writer import Writer
+from visenv.envs.arm.curation import Dedupe, Negatives, ScriptedGenerator
 from visenv.envs.arm.curation.duplicates import _Group, _Pair
 from visenv.envs.arm.curation.prompts import FLAWS
 from visenv.errors import ConfigurationError, PolicyError, UnknownNameError

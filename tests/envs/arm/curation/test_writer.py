@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from visenv.curation.writer import (
     UnusableReplyError,
+    Writer,
     is_refusal,
     read_reply,
     read_text,
     read_texts,
 )
-from visenv.envs.arm.curation import Writer
 from visenv.errors import ConfigurationError, ImageError, PolicyError
 from visenv.types import Sampling
 

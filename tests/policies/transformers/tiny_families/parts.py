@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import string
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -64,25 +66,27 @@ def byte_level(control: Sequence[str], named: Mapping[str, str]) -> Any:
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     trainer = trainers.BpeTrainer(vocab_size=260, initial_alphabet=alphabet, show_progress=False)
     built.train_from_iterator(["hello"], trainer)
-    return with_control(built, control, named)
+    return _with_control(built, control, named)
 
 
 def large_byte_level(control: Sequence[str], named: Mapping[str, str]) -> Any:
-    """Return such a tokenizer with 150,000 other tokens, of one, two and four bytes."""
+    """Return a byte-level tokenizer with 150,000 tokens of one, two and four bytes.
+
+    The control tokens are further tokens.
+    """
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     pairs = [(one, other) for one in alphabet for other in alphabet]
-    lowercase = [one + other for one, other in pairs if (one + other).isalpha()
-                 and (one + other).isascii() and (one + other).islower()]  # fmt: skip
+    lowercase = ["".join(pair) for pair in product(string.ascii_lowercase, repeat=2)]
     quads = [(one, other) for one in lowercase for other in lowercase]
     merges = [*pairs, *quads[: 150_000 - len(alphabet) - len(pairs)]]
     pieces = [*alphabet, *(one + other for one, other in merges)]
     built = Tokenizer(models.BPE({piece: place for place, piece in enumerate(pieces)}, merges))
     built.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     built.decoder = decoders.ByteLevel()
-    return with_control(built, control, named)
+    return _with_control(built, control, named)
 
 
-def with_control(built: Tokenizer, control: Sequence[str], named: Mapping[str, str]) -> Any:
+def _with_control(built: Tokenizer, control: Sequence[str], named: Mapping[str, str]) -> Any:
     """Return a tokenizer with these control tokens, some of which have names."""
     fast = t.PreTrainedTokenizerFast(
         tokenizer_object=built, eos_token="</s>", pad_token="</s>", extra_special_tokens=dict(named)
