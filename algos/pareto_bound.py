@@ -1,4 +1,7 @@
-"""Computes the bound H(n) of theorem 1, its maximizer, and the gated bound of corollary 1."""
+"""Computes the bound H(n) of theorem 1, its maximizer, and the gated bound of corollary 1.
+
+`check` compares the arguments of this module and of `group_size` with their ranges.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks goals independently, without the code of `state`, `planner` and `goals`.
+"""Checks goals of House without the rules of `visenv.envs.embodied.world`.
 
 `reaches` replays the names of actions on plain dictionaries and decides whether the goal is reached
 after the last one. It assumes that all actions are valid, as those of an oracle are.

@@ -10,7 +10,8 @@ without loading any of them::
     )
 
 `visenv.registration` reads the manifests of visenv, and those that other packages name in the
-entry-point group ``visenv.manifests``.
+entry-point group ``visenv.manifests``. `export_make` lets the package of a family export the names
+of its module `make`, which is imported when one of them is needed.
 """
 
 from __future__ import annotations
@@ -98,8 +99,9 @@ class _Package(ModuleType):
     @override
     def __getattr__(self, name: str) -> Any:
         # Python asks for the name of a module before it imports it, as for `from . import prompts`.
-        is_module = name != "make" and find_spec(f"{self.__name__}.{name}") is not None
-        if not is_module and not name.startswith("__"):
+        if not name.startswith("__") and (
+            name == "make" or find_spec(f"{self.__name__}.{name}") is None
+        ):
             module = importlib.import_module(f"{self.__name__}.make")
             if name in module.__all__:
                 return getattr(module, name)

@@ -172,7 +172,6 @@ def find_model(
         episodes: Number of these episodes; by default that of the model.
 
     Raises:
-        ConfigurationError: If the name is an old name of a tiny model.
         UnknownNameError: If the name is like that of a tiny model, and no folder has it.
         RunError: If every episode is aborted.
         DiskError: If the disk is full or fails.

@@ -1,4 +1,4 @@
-"""Finds plugins: environments, policies, algorithms and data sets of other installed packages.
+"""Finds plugins: the manifests and single objects of other installed packages.
 
 A package names its manifest (`visenv.family`), or single objects, as entry points in its
 ``pyproject.toml``::
@@ -99,13 +99,17 @@ def broken_manifests() -> list[str]:
     return [str(error) for _, error in _manifests() if isinstance(error, ConfigurationError)]
 
 
-def _manifests() -> Iterator[tuple[str, Family | ConfigurationError]]:
-    """Yield the packages that have a manifest, each with the manifest or with its problem."""
+@cache
+def _manifests() -> tuple[tuple[str, Family | ConfigurationError], ...]:
+    """Return the packages that have a manifest, each with the manifest or with its problem."""
+    found: list[tuple[str, Family | ConfigurationError]] = []
     for _, path, package in _entry_points(MANIFESTS):
+        title = f"The manifest {path!r} of the package {package!r}"
         try:
-            yield package, read_manifest(path, f"The manifest {path!r} of the package {package!r}")
+            found.append((package, read_manifest(path, title)))
         except ConfigurationError as error:
-            yield package, error
+            found.append((package, error))
+    return tuple(found)
 
 
 def _entry_points(group: str) -> Iterator[tuple[str, str, str]]:

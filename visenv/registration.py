@@ -118,7 +118,7 @@ COMMANDS: dict[str, str] = {
     "train": "visenv.algos.experiment.command:train",
     "compare": "visenv.algos.comparison:compare",
 }
-"""Commands of `visenv` whose options are outside the core."""
+"""The functions that run commands of `visenv` outside the core."""
 
 EXAMINATIONS: dict[str, str] = {
     "model": "visenv.policies.transformers.examination:examine",
@@ -140,35 +140,27 @@ def _merged(section: str) -> dict[str, str]:
     return {name: path for family in _FAMILIES for name, path in family.names(section).items()}
 
 
-ENVIRONMENTS = {name: entry for family in _FAMILIES for name, entry in family.environments.items()}
-DATA = _merged("data")
-RECORD_TYPES = _merged("records")
-CURATION = _merged("curation")
-SUITES = _merged("suites")
-RECIPES = _merged("recipes")
-SCORERS = _merged("scorers")
-BASELINE_PROMPTS = _merged("baselines")
-WRAPPERS = _merged("wrappers")
-
 TABLES = {
-    "environment": _merged("environments"),
+    **{kind: _merged(section) for kind, section in plugins.SECTIONS.items()},
     "policy": POLICIES,
     "algorithm": ALGORITHMS,
     "callback": CALLBACKS,
     "command": COMMANDS,
-    "data set": DATA,
-    "record type": RECORD_TYPES,
-    "baseline prompts": BASELINE_PROMPTS,
     "model": MODELS,
     "model family": MODEL_FAMILIES,
     "examination": EXAMINATIONS,
-    "recipe": RECIPES,
-    "curation step": CURATION,
-    "scorer": SCORERS,
-    "simulator": _merged("simulators"),
-    "wrapper": WRAPPERS,
-    "suite": SUITES,
 }
+"""The names of visenv's own objects by their kind."""
+
+ENVIRONMENTS = {name: entry for family in _FAMILIES for name, entry in family.environments.items()}
+DATA = TABLES["data set"]
+RECORD_TYPES = TABLES["record type"]
+CURATION = TABLES["curation step"]
+SUITES = TABLES["suite"]
+RECIPES = TABLES["recipe"]
+SCORERS = TABLES["scorer"]
+BASELINE_PROMPTS = TABLES["baseline prompts"]
+WRAPPERS = TABLES["wrapper"]
 
 
 def load(kind: str, name: str) -> Any:

@@ -50,7 +50,9 @@ def recipe_path(name: str) -> Path:
     folders = getattr(import_module(package, title), "__path__", [])
     path = Path(*folders[:1], file)
     if not folders or not path.is_file():
-        raise ConfigurationError(f"{title} is not in the package {package!r}, as {file!r}.")
+        raise ConfigurationError(
+            f"{title} is not in the package {package!r}: it has no file {file!r}."
+        )
     return path
 
 

@@ -2,7 +2,7 @@
 
 `base.PolicyGradient` is the common base class: it corrects the losses of tokens, adds the KL
 divergence and aggregates. The algorithms share two modules: `advantage` (advantages of episodes and
-turns) and `token_loss` (probability ratios, KL, corrections and normalizers).
+turns) and `token_loss` (probability ratios, KL, corrections and aggregation).
 """
 
 from .base import Clipped, GroupRelative, PolicyGradient

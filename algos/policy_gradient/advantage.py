@@ -22,6 +22,8 @@ Scale = Literal["group", "batch", "none"]
 EPSILON = 1e-4
 """The constant that is added to the standard deviation, as in Groundlight's and TRL's code."""
 
+Credit = Literal["episode", "turn", "state"]
+
 
 def group_relative(groups: Sequence[ArrayLike], scale: Scale = "group") -> list[Floats]:
     """Return ``(r - mean) / (std + 1e-4)``, with the mean of the group.
@@ -89,9 +91,6 @@ def _centered(values: Floats) -> Floats:
 
 def _deviation(values: Floats) -> float:
     return float(values.std(ddof=1)) if len(values) > 1 else 0.0
-
-
-Credit = Literal["episode", "turn", "state"]
 
 
 def by_episode(groups: Sequence[Group], scale: Scale) -> list[list[Floats]]:

@@ -1,4 +1,4 @@
-"""Defines the base classes of the algorithms in this folder."""
+"""Defines the base classes of the algorithms in this folder, and checks their options."""
 
 from __future__ import annotations
 
@@ -40,6 +40,7 @@ CHOICES = {
     "kl_estimator": Estimator,
     "scale": Scale,
 }
+"""The type of each option with named values, a `Literal`."""
 RANGES = {
     "clip_dual": (1.0, math.inf),
     "clip_high": (0.0, math.inf),
@@ -56,8 +57,11 @@ RANGES = {
     "overlong_penalty": (0.0, math.inf),
     "state_weight": (0.0, math.inf),
 }
+"""The lowest and the highest value of each number."""
 OPTIONAL = ("clip_dual", "correction_high", "overlong_limit")
+"""Numbers that may be None."""
 ORDERED = (("correction_low", "correction_high"), ("overlong_buffer", "overlong_limit"))
+"""Pairs of options of which the second must be at least the first."""
 
 
 def check(algorithm: Any) -> None:

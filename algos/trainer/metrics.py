@@ -21,6 +21,9 @@ from visenv.evaluation.values import tool_metrics
 from visenv.files import append, check_no_link, open_output, write_text
 from visenv.types import Episode, Group, ToolCalled
 
+METRICS, EVALUATIONS = "metrics.jsonl", "evaluations.jsonl"
+"""The files of the metrics of the steps and of the evaluations of a run."""
+
 
 def measure(groups: Sequence[Group]) -> dict[str, float]:
     """Return means over the episodes of a step; aborted episodes are only counted.
@@ -141,10 +144,6 @@ def _reduce(name: str, values: Sequence[float]) -> float:
     if name in _LARGEST:
         return max(values)
     return float(np.mean(values)) if name in _MEANS else sum(values)
-
-
-METRICS, EVALUATIONS = "metrics.jsonl", "evaluations.jsonl"
-"""The files of the metrics of the steps and of the evaluations of a run."""
 
 
 class MetricsLog:

@@ -8,6 +8,8 @@ A shard contains, for each parameter, the indices of its elements, their float32
 optimizer state of each weight (AdamW: two moments). A process of a resumed run copies the elements
 that it holds from all shards. The number of processes and the ZeRO stage may therefore differ from
 those that wrote the checkpoint, and all values are copied exactly.
+
+`save_tensors` writes a shard or any other file of tensors, and keeps the error of a full disk.
 """
 
 from __future__ import annotations

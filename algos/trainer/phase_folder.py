@@ -1,4 +1,4 @@
-"""Prepares the folder of a phase before its first step: lock, disk space, restored files."""
+"""Locks the folder of a run, checks the disk, and restores the files of a phase that starts."""
 
 from __future__ import annotations
 
@@ -22,6 +22,9 @@ from .metrics import EVALUATIONS, METRICS, require_rows, restore_rows
 
 _NO_LOCKS = "The file system may have no locks: use a folder on another one, such as a local disk."
 
+_OPTIMIZER_BYTES = 12
+"""Bytes of a trained parameter in the shards: the float32 weight and two moments of AdamW."""
+
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
@@ -35,8 +38,8 @@ def locked(folder: Path) -> Iterator[None]:
         DiskError: If the file cannot be locked, for example because the file system has no locks.
     """
     output_folder(folder)
-    check_no_link(folder / "run.lock")
     path = folder / "run.lock"
+    check_no_link(path)
     lock = FileLock(path, blocking=False)
     try:
         with disk_errors(path):
@@ -51,10 +54,6 @@ def locked(folder: Path) -> Iterator[None]:
         yield
     finally:
         lock.release()
-
-
-_OPTIMIZER_BYTES = 12
-"""Bytes of a trained parameter in the shards: the float32 weight and two moments of AdamW."""
 
 
 def checkpoint_bytes(policy: TrainablePolicy[Any]) -> int:

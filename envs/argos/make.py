@@ -1,4 +1,4 @@
-"""Contains the Argos environments: grounded reasoning on images and video, scored by a verifier."""
+"""Creates the Argos environments with their samples, teachers and rewards."""
 
 from __future__ import annotations
 

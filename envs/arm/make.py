@@ -1,4 +1,4 @@
-"""Contains the ARM-Thinker environments: judges that use tools, and plain questions with tools."""
+"""Creates the ARM-Thinker environments with their samples, tools and rewards."""
 
 from __future__ import annotations
 

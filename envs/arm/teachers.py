@@ -1,4 +1,4 @@
-"""Defines the teachers of the judging environments, which give verdicts without the evidence."""
+"""Defines the teachers of the judging environments, which miss or misread the evidence."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from visenv.grammar import ParsedTurn, ToolCall
 from visenv.teacher import AimingTeacher, LapsingTeacher
 
 from .evidence import useful
+from .tools.crop import SCALE
 from .tools.pages import PageByQuery
 from .verdicts import verdicts
 
@@ -20,9 +21,6 @@ if TYPE_CHECKING:
 
     from .env.doc import ArmDoc
     from .env.judge import JudgingEnv
-
-_SIDE = 1000
-"""The side of an image in the coordinates of `CropZoom`."""
 
 
 def wrong_verdict(env: JudgingEnv, rng: np.random.Generator) -> ParsedTurn:
@@ -34,7 +32,7 @@ def wrong_verdict(env: JudgingEnv, rng: np.random.Generator) -> ParsedTurn:
 
 @dataclass(frozen=True)
 class CropsBeside(AimingTeacher["JudgingEnv"]):
-    """Enlarges a part beside the evidence, and believes a wrong response unless it is shown.
+    """Enlarges a part beside the evidence, and believes a wrong response if it misses the evidence.
 
     The error of a box is in sides of the box. A rewarded episode is one whose error was small by
     chance. A sample that needs no look is judged as by the oracle.
@@ -61,7 +59,7 @@ class CropsBeside(AimingTeacher["JudgingEnv"]):
         steps: list[int] = []
         for axis, by in enumerate(self.error(rng)):
             low, high = box[axis], box[axis + 2]
-            steps.append(min(max(round(by * (high - low)), -low), _SIDE - high))
+            steps.append(min(max(round(by * (high - low)), -low), SCALE - high))
         moved = [edge + steps[place % 2] for place, edge in enumerate(box)]
         return ToolCall(call.name, {**call.arguments, "bbox_2d": moved})
 
@@ -89,7 +87,7 @@ class MisreadsResult(LapsingTeacher["JudgingEnv"]):
 
 @dataclass(frozen=True)
 class WrongPage(LapsingTeacher["ArmDoc"]):
-    """Finds evidence only on the first pages, otherwise it asks for a page near the evidence.
+    """Finds evidence only on the first pages; otherwise it asks for a page near the evidence.
 
     It then believes a wrong response. No rewarded episode is about a later page, so a filter of
     the episodes does not show how to find one.

@@ -1,4 +1,4 @@
-"""Contains the environments for embodied planning: House, EB-ALFRED and EB-Habitat."""
+"""Creates House, EB-ALFRED and EB-Habitat with their tasks, simulator and reward."""
 
 from __future__ import annotations
 

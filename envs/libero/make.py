@@ -1,4 +1,4 @@
-"""Contains the LIBERO environment: robot manipulation with chunks of low-level actions."""
+"""Creates the LIBERO environment with its tasks, simulator and reward."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Contains MagsZoom (Mags-RL): two rounds of reasoning with a magnifier in between."""
+"""Creates MagsZoom with its samples, magnifier and reward."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Contains ZoomVQA (Groundlight): zoom into an image once, then answer."""
+"""Creates ZoomVQA with its samples and its reward."""
 
 from __future__ import annotations
 

@@ -119,7 +119,10 @@ def choose(rows: Sequence[RunningTurn], logits: torch.Tensor) -> tuple[list[int]
 
 
 def distinct_streams(streams: Sequence[TokenStream]) -> tuple[list[TokenStream], list[int]]:
-    """Return the distinct ones of equal new streams, which are read once, and the index of each."""
+    """Return the streams to read, and for each given stream the index of the one that equals it.
+
+    Equal new streams, as at the beginning of a group, are read once.
+    """
     places: dict[object, int] = {}
     distinct: list[TokenStream] = []
     index: list[int] = []

@@ -154,7 +154,7 @@ class _PatchProjection(torch.nn.Conv3d):
     """Projects patches by one matrix product.
 
     The kernel of the convolution covers a whole patch, so that both are the same function. On CPUs,
-    the convolution of PyTorch 2.13 takes 5 to 10 times as long.
+    the convolution of PyTorch 2.13 takes longer (``benchmarks/vision.py``).
     """
 
     @override

@@ -67,8 +67,8 @@ class EngineSampler(EnginePolicy[TokenSession]):
     ) -> None:
         self.version = 0
         self.codec = codec
-        self.image_processor = codec.family.fingerprint(with_videos=False)
         self.rules = TokenRules(codec)
+        self.image_processor = self.rules.image_processor
         self.manifest = WeightManifest(model)
         self._most = {"images": max_images, "videos": max_videos}
         self._patience = patience

@@ -192,7 +192,7 @@ class VLLMServerPolicy(RestartableSampler[ServerClient]):
             control.close()
             raise
         try:
-            check_image_processor(control, self._processor)
+            check_server_processor(control, self._processor)
         except BaseException:
             client.close()
             raise
@@ -212,7 +212,7 @@ class VLLMServerPolicy(RestartableSampler[ServerClient]):
         return NCCLTransfer(control, self._kind, control.workers())
 
 
-def check_image_processor(control: ServerControl, own: str) -> None:
+def check_server_processor(control: ServerControl, own: str) -> None:
     """Check that a server loads the same image processor as this process.
 
     Args:

@@ -16,6 +16,14 @@ from visenv.types import Answered, Episode, Image, Malformed, Message, ToolCalle
 
 _ARGUMENTS = re.compile(r"### Arguments\n.*?(?=\n###|\Z)", re.DOTALL)
 
+_MOST_CHARACTERS = 1500
+"""Maximum number of characters of one message; of a longer one, the beginning and the end are
+shown.
+"""
+
+_ARGUMENT = re.compile(r"^    (\S+):", re.MULTILINE)
+_SETTINGS = re.compile(r"^- \*\*`\*\*settings`\*\*:.*\n?(?:  .*\n?)*", re.MULTILINE)
+
 
 def card_markdown(card: EnvCard, picture: str = "") -> str:
     """Return a card as Markdown with one heading of level 1.
@@ -110,12 +118,6 @@ def _value(value: Any) -> str:
     return "none" if value is None else str(value)
 
 
-_MOST_CHARACTERS = 1500
-"""Maximum number of characters of one message; of a longer one, the beginning and the end are
-shown.
-"""
-
-
 def transcript(episode: Episode) -> str:
     """Return the transcript of an episode as Markdown.
 
@@ -186,10 +188,6 @@ def _end(episode: Episode) -> str:
 def _facts(title: str, facts: Mapping[str, float | None]) -> str:
     shown = [f"`{k}` {'-' if v is None else f'{v:.3g}'}" for k, v in facts.items()]
     return f"- {title}: {', '.join(shown)}" if shown else ""
-
-
-_ARGUMENT = re.compile(r"^    (\S+):", re.MULTILINE)
-_SETTINGS = re.compile(r"^- \*\*`\*\*settings`\*\*:.*\n?(?:  .*\n?)*", re.MULTILINE)
 
 
 def arguments_of(maker: Callable[..., Any]) -> str:

@@ -11,15 +11,16 @@ import ast
 import inspect
 import sys
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass, make_dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 from tyro.conf import Positional, UseAppendAction, arg
 
-from visenv.cli.step_options import FILLED, Group, groups_of
+from visenv.cli.step_options import FILLED, OptionGroup, groups_of
 from visenv.errors import ConfigurationError
 from visenv.registration import known_names, load, title_of
 from visenv.terminal import printable, printable_lines, rich_text
@@ -41,7 +42,7 @@ class DataCommand:
 
     step: type[CurationStep]
     options: Mapping[str, Any]
-    groups: Sequence[Group]
+    groups: Sequence[OptionGroup]
 
     def run(self) -> None:
         """Run the step with a progress bar, and print the number of rows by result."""
@@ -49,8 +50,13 @@ class DataCommand:
             found: dict[str, Any] = {}
             for group in self.groups:
                 group.fill(found, stack)
-            wanted = (FILLED - {*self.step.hidden}).intersection(_names(self.step))
-            if missing := sorted(wanted - {*found}):
+            found.update({name: cache(make) for name, make in found.items()})
+            wanted = [
+                name
+                for name in _names(self.step)
+                if name in FILLED and name not in self.step.hidden
+            ]
+            if missing := [name for name in wanted if name not in found]:
                 raise ConfigurationError(
                     f"The step {self.step.__name__} has the field {missing[0]!r}, which `visenv "
                     "data` cannot fill, because the step has no input or model for it."
@@ -79,10 +85,11 @@ def parse_step(words: Sequence[str]) -> DataCommand:
     step = load_step(words[0])
     groups = groups_of(step)
     hidden = {*FILLED, *step.hidden}
-    listed = [_option(cls, name) for cls in groups for name in _names(cls)]
-    listed += [_option(step, name) for name in _names(step) if name not in hidden]
-    for number, (name, *_) in enumerate(listed):
-        if name in [other for other, *_ in listed[:number]]:
+    listed = [option for cls in groups for option in _options(cls)]
+    listed += _options(step, hidden)
+    names = [name for name, *_ in listed]
+    for name in names:
+        if names.count(name) > 1:
             raise ConfigurationError(
                 f"The step {step.__name__} has the field {name!r}, which is an option that `visenv "
                 "data` adds to the step; rename the field."
@@ -146,18 +153,22 @@ def _names(cls: type[Any]) -> list[str]:
     return [one.name for one in fields(cls)]
 
 
-def _option(cls: type[Any], name: str) -> tuple[str, Any, Any]:
-    """Return the name, the type with the help, and the default of an option, as a new field."""
-    kind = get_type_hints(cls, include_extras=True)[name]
-    kind = Annotated[kind, arg(help=_help(cls).get(name))]
-    if name == "data" and not issubclass(cls, Group):
-        kind = Annotated[kind, Positional, arg(metavar="NAME:FOLDER")]
-    (one,) = (each for each in fields(cls) if each.name == name)
-    if one.default is not MISSING:
-        return name, kind, field(default=one.default)
-    if one.default_factory is not MISSING:
-        return name, kind, field(default_factory=one.default_factory)
-    return name, kind, field()
+def _options(cls: type[Any], hidden: Collection[str] = ()) -> Iterator[tuple[str, Any, Any]]:
+    """Yield the name, the type with the help, and the default of each option, as a new field."""
+    hints, texts = get_type_hints(cls, include_extras=True), _help(cls)
+    for one in fields(cls):
+        if one.name in hidden:
+            continue
+        kind: Any = hints[one.name]
+        kind = Annotated[kind, arg(help=texts.get(one.name))]
+        if one.name == "data" and not issubclass(cls, OptionGroup):
+            kind = Annotated[kind, Positional, arg(metavar="NAME:FOLDER")]
+        if one.default is not MISSING:
+            yield one.name, kind, field(default=one.default)
+        elif one.default_factory is not MISSING:
+            yield one.name, kind, field(default_factory=one.default_factory)
+        else:
+            yield one.name, kind, field()
 
 
 def _help(cls: type[Any]) -> dict[str, str]:

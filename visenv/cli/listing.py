@@ -23,16 +23,16 @@ _TITLES = {
 class ListCommand:
     """List the environments, policies, algorithms, data sets and suites.
 
-    Names that an installed package adds are listed with the name of the package, which is not
-    imported.
+    Names that an installed package adds are listed with the name of the package. Their objects are
+    not imported.
     """
 
     def run(self) -> None:
         """Print the names.
 
         Raises:
-            ConfigurationError: If packages add names that are already in use; all usable names are
-                printed first.
+            ConfigurationError: If packages add names that are already in use, or a manifest cannot
+                be read; all usable names are printed first.
         """
         rows = {name: entry.summary for name, entry in ENVIRONMENTS.items()}
         rows |= _added("environment")

@@ -49,7 +49,7 @@ Found = dict[str, Callable[[], Any]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Group:
+class OptionGroup:
     """Is the base class of groups of options."""
 
     @classmethod
@@ -68,7 +68,7 @@ class Group:
 
 
 @dataclass(frozen=True, kw_only=True)
-class EnvOptions(Group):
+class EnvOptions(OptionGroup):
     """Holds the environment, and the samples to process."""
 
     env: EnvName
@@ -90,10 +90,10 @@ class EnvOptions(Group):
     def fill(self, found: Found, stack: ExitStack) -> None:
         label = " ".join([self.env, self.data or "", *self.option]).strip()
         found["make_env"] = lambda: env_maker(self.env, self.option, self.data)
-        found["lines"] = self._places
+        found["lines"] = lambda: self._places(found["make_env"])
         found["label"] = lambda: label
 
-    def _places(self) -> InputRows:
+    def _places(self, make_env: Callable[[], Callable[[], Any]]) -> InputRows:
         from visenv.curation.places import place_lines, source_of
 
         if self.places is not None:
@@ -102,12 +102,11 @@ class EnvOptions(Group):
             return _read(self.places)
         check_at_least(0, first=self.first)
         check_at_least(1, samples=self.samples)
-        make_env = env_maker(self.env, self.option, self.data)
-        return place_lines(source_of(make_env), self.samples, self.first)
+        return place_lines(source_of(make_env()), self.samples, self.first)
 
 
 @dataclass(frozen=True, kw_only=True)
-class TriesOptions(Group):
+class TriesOptions(OptionGroup):
     """Holds the number of times that each sample is processed."""
 
     tries: int = 1
@@ -128,7 +127,7 @@ class TriesOptions(Group):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SourceOptions(Group):
+class SourceOptions(OptionGroup):
     """Holds the data set whose rows are processed."""
 
     data: Annotated[str, Positional, arg(metavar="NAME:FOLDER")]
@@ -146,7 +145,7 @@ class SourceOptions(Group):
 
 
 @dataclass(frozen=True, kw_only=True)
-class InputOptions(Group):
+class InputOptions(OptionGroup):
     """Holds the input file."""
 
     rows: Annotated[Path, Positional, arg(metavar="ROWS")]
@@ -159,7 +158,7 @@ class InputOptions(Group):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PolicyOptions(Group):
+class PolicyOptions(OptionGroup):
     """Holds the policy."""
 
     policy: PolicyName = "openai"
@@ -183,7 +182,7 @@ class PolicyOptions(Group):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SamplingOptions(Group):
+class SamplingOptions(OptionGroup):
     """Holds the sampling parameters of the policy."""
 
     temperature: float = 1.0
@@ -207,7 +206,7 @@ class SamplingOptions(Group):
 
 
 @dataclass(frozen=True, kw_only=True)
-class WriterOptions(Group):
+class WriterOptions(OptionGroup):
     """Holds the attempts of a writer."""
 
     attempts: int = 3
@@ -223,7 +222,7 @@ class WriterOptions(Group):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScorerOptions(Group):
+class ScorerOptions(OptionGroup):
     """Holds the scorer."""
 
     scorer: str
@@ -237,7 +236,7 @@ class ScorerOptions(Group):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OutputOptions(Group):
+class OutputOptions(OptionGroup):
     """Holds the output file."""
 
     out: Path
@@ -253,7 +252,7 @@ class OutputOptions(Group):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConcurrencyOptions(Group):
+class ConcurrencyOptions(OptionGroup):
     """Holds the number of rows that are processed at the same time."""
 
     concurrency: int = 16
@@ -269,12 +268,12 @@ class ConcurrencyOptions(Group):
         found["concurrency"] = lambda: self.concurrency
 
 
-def groups_of(step: type[CurationStep]) -> list[type[Group]]:
+def groups_of(step: type[CurationStep]) -> list[type[OptionGroup]]:
     """Return the groups of options that a step needs, in the order in which they are filled."""
     from visenv.curation.step import CurationStep
 
     names = {one.name for one in fields(step)}  # type: ignore[arg-type]
-    groups: list[type[Group]] = []
+    groups: list[type[OptionGroup]] = []
     if "make_env" in names:
         groups += [EnvOptions, *([TriesOptions] if step.default_tries else [])]
     elif "source" in names - {*step.hidden}:

@@ -42,8 +42,8 @@ class SuiteCommand:
     All rows of each data set are played, or the number of samples that the suite defines. Rows that
     cannot be used, for example because an image is missing, are listed and are not part of any
     mean. A column without a folder is not played, and the table then has no average. Suites of
-    embodied tasks also play every policy without vision. With --out, the episodes of each column
-    are saved in a separate folder, and the same command resumes an interrupted run.
+    tasks with actions also play every policy without vision. With --out, the episodes of each
+    column are saved in a separate folder, and the same command resumes an interrupted run.
     """
 
     name: Annotated[str, Positional, arg(metavar="SUITE")]

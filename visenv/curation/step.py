@@ -156,7 +156,8 @@ class CurationStep:
             run_here(work.through(lines, 1 if self.in_order else concurrency))
             errors: dict[str, str] = {}
             self.errors = errors
-            return _finish(lines, journal, out, errors)
+            self.report = _finish(lines, journal, out, errors)
+            return self.report
         finally:
             journal.close()
 

@@ -1,8 +1,8 @@
 """Uses a model as a writer of data: requests one JSON object, and retries if it is unusable.
 
 The writer can be any policy of visenv: a model behind an OpenAI-compatible server, a model in this
-process, or `ScriptedGenerator`. The client of a server retries failed requests. This module parses
-the replies; if one is unusable, the writer is told the reason and asked again.
+process, or one that follows a script. The client of a server retries failed requests. This module
+parses the replies; if one is unusable, the writer is told the reason and asked again.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _REFUSALS = re.compile(
 
 
 class UnusableReplyError(Exception):
-    """Raised inside this package if a reply cannot be used.
+    """Raised if a reply cannot be used; `WritingStep` then fails the row.
 
     Args:
         code: The reason in few words, by which failed rows are counted.
@@ -59,7 +59,7 @@ class Writer:
         sampling: The sampling parameters; the seed is replaced by that of the row.
         attempts: Maximum number of replies for one row.
         image_pixels: Maximum number of pixels of an image; larger ones are shrunk. By default
-            4096 patches of 28 x 28, as in the paper's training.
+            4096 patches of 28 x 28, as in the training of ARM-Thinker.
         label: The name of the writer in the journal, for example the model's name.
 
     Raises:

@@ -9,6 +9,9 @@ from rapidfuzz import process
 
 from visenv.types import Image
 
+_LISTED = 5
+_CHARACTERS = 80
+
 
 @runtime_checkable
 class Document(Protocol):
@@ -87,10 +90,6 @@ class PageRanker(Protocol):
             DataError: If the document cannot be searched.
         """
         ...
-
-
-_LISTED = 5
-_CHARACTERS = 80
 
 
 def unknown_document(name: str, known: Collection[str]) -> str:

@@ -28,6 +28,12 @@ from .record import TIMES, episode_to_json
 _CHECKSUM = re.compile(rb',"crc32":"[0-9a-f]{8}"\}')
 _CHECKSUM_LENGTH = 20
 
+_SIGNATURE = b"\x89PNG\r\n\x1a\n"
+_END = b"IEND"
+"""The type of the last chunk."""
+
+_BLOCK = 2**20
+
 
 def write_episodes(path: str | Path, episodes: Iterable[Episode]) -> None:
     """Write a file of episodes and the images that do not exist yet; replace an old file.
@@ -223,13 +229,6 @@ def _drop_messages(record: dict[str, Any]) -> None:
     for turn in record["turns"]:
         turn.update(messages=[], hidden_frames=[])
     record.update(closing=[], segments=[])
-
-
-_SIGNATURE = b"\x89PNG\r\n\x1a\n"
-_END = b"IEND"
-"""The type of the last chunk."""
-
-_BLOCK = 2**20
 
 
 def is_whole_png(path: Path) -> bool:

@@ -76,9 +76,10 @@ def named_in(options: Mapping[str, Any]) -> Iterator[str]:
     The name before the first colon is left out if it is registered, so that the data set
     ``vstar:data`` does not name a function ``data`` of a module ``vstar``.
     """
+    known = {*known_names("scorer"), *known_names("data set")}
     for text in texts_in(options):
         head, _, rest = text.partition(":")
-        if head not in [*known_names("scorer"), *known_names("data set")]:
+        if head not in known:
             yield text
             yield data_set_name(text)  # mymodule:Charts in mymodule:Charts:<folder>
         place, query = split_place(rest)

@@ -20,6 +20,8 @@ from visenv.types import Episode, ToolCalled
 SampleKey = tuple[str, int | None]
 """Identifies the sample of an episode: its id, and its row in a finite source."""
 
+_ADVICE = "correct the term, or let the environment abort the episode"
+
 
 def is_aborted(episode: Episode) -> bool:
     """Return whether a failure ended the episode."""
@@ -121,9 +123,6 @@ def _place_of(episode: Episode) -> tuple[str, int]:
     return ("seed", episode.seed) if episode.index is None else ("row", episode.index)
 
 
-_ADVICE = "correct the term, or let the environment abort the episode"
-
-
 def require_finite_reward(episode: Episode) -> None:
     """Check that the reward of an episode is finite.
 
@@ -132,7 +131,7 @@ def require_finite_reward(episode: Episode) -> None:
     """
     if not math.isfinite(episode.reward):
         raise EpisodeError(
-            f"{_place(episode)} has the reward {episode.reward}, of the terms "
+            f"{_described(episode)} has the reward {episode.reward}, of the terms "
             f"{dict(episode.terms)}; rewards must be finite numbers: {_ADVICE}"
         )
 
@@ -147,13 +146,13 @@ def require_finite_values(episode: Episode) -> None:
         for name, value in values.items():
             if value is not None and not math.isfinite(value):
                 raise EpisodeError(
-                    f"{_place(episode)} has the value {value} of the {kind} {name!r}; terms and "
-                    f"metrics must be finite numbers: {_ADVICE}"
+                    f"{_described(episode)} has the value {value} of the {kind} {name!r}; terms "
+                    f"and metrics must be finite numbers: {_ADVICE}"
                 )
     require_finite_reward(episode)
 
 
-def _place(episode: Episode) -> str:
+def _described(episode: Episode) -> str:
     sample = f"sample {episode.sample_id!r}, " if episode.sample_id else ""
     return (
         f"the episode of {episode.env_id} with {sample}seed {episode.seed} (group {episode.group}, "

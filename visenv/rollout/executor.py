@@ -22,6 +22,10 @@ from visenv.types import Failure
 
 _Call = tuple[Callable[[], Any], Future[Any]]
 
+_log = logging.getLogger(__name__)
+_MAX_THREADS = 256
+"""Maximum number of steps that wait for asynchronous tools at the same time."""
+
 
 class StepThreads:
     """Runs calls in daemon threads.
@@ -73,12 +77,6 @@ class StepThreads:
             with self._lock:
                 self._free += 1
             del call, future, given
-
-
-_log = logging.getLogger(__name__)
-
-_MAX_THREADS = 256
-"""Maximum number of steps that wait for asynchronous tools at the same time."""
 
 
 class EnvFailedError(VisenvError):

@@ -1,4 +1,7 @@
-"""Runs environments on any machine of a Ray cluster, which is connected to or started here."""
+"""Runs environments on any machine of a Ray cluster.
+
+`connect` connects to a cluster, or starts one on this machine.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +32,8 @@ _PAUSE = 0.05
 _FOLDER = "ray"
 _NAME_BYTES = len(f"{_FOLDER}/session_2026-01-01_00-00-00_000000_4194304/sockets/plasma_store")
 _log = logging.getLogger(__name__)
+
+_SECONDS_TO_CLOSE = 5.0
 
 
 def connect() -> None:
@@ -76,9 +81,6 @@ def _remove(folder: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)  # fails if a file appears meanwhile
         if folder.exists():
             time.sleep(_PAUSE)
-
-
-_SECONDS_TO_CLOSE = 5.0
 
 
 class RayExecutor(WorkerExecutor):

@@ -1,4 +1,7 @@
-"""Defines a vector environment in which any subset of the environments can be stepped."""
+"""Defines a vector environment in which any subset of the environments can be stepped.
+
+`HOSTS` makes the hosts in which its workers run.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +32,10 @@ from visenv.rollout.worker_group import WorkerGroup
 from visenv.spaces import Unicode, observation_space
 from visenv.terminal import printable_lines
 from visenv.types import Failure
+
+_log = logging.getLogger(__name__)
+_OPTIONS_OF_MAKE = frozenset({"max_episode_steps", "disable_env_checker"})
+"""Arguments of `gym.make` that are not options of the environment."""
 
 
 class PooledEnv(gym.Wrapper[Observation, str, Observation, str]):
@@ -66,12 +73,6 @@ def _rebuild(description: str) -> PooledEnv:
 
 HOSTS: dict[str, Callable[[EnvSpec], EnvHost]] = {"thread": _in_thread, "process": _in_process}
 """For each kind of worker, a function that makes its host from the spec of the environment."""
-
-
-_log = logging.getLogger(__name__)
-
-_OPTIONS_OF_MAKE = frozenset({"max_episode_steps", "disable_env_checker"})
-"""Arguments of `gym.make` that are not options of the environment."""
 
 
 class SubsetVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):

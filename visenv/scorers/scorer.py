@@ -16,7 +16,7 @@ from visenv.credentials import check_no_credentials, variable_of
 from visenv.errors import ConfigurationError, UnknownNameError
 from visenv.options import read_options
 from visenv.received import ReceivedNames, current_names, texts_in
-from visenv.registration import SCORERS, known_names
+from visenv.registration import path_of
 from visenv.scorers.backend import ScorerBackend
 from visenv.scorers.loop import loop
 from visenv.scorers.recording import VerdictLog, current_log
@@ -96,8 +96,7 @@ class Scorer:
             ConfigurationError: As in the constructor, or if the line does not have this form.
         """
         name, _, rest = text.partition(":")
-        if name not in SCORERS and name not in known_names("scorer"):
-            raise UnknownNameError("scorer", name, known_names("scorer"))
+        path_of("scorer", name)  # raises an error for an unknown name
         main, _, query = rest.partition("?")
         told = read_options(query, "a scorer")
         options: dict[str, Any] = {key: _json_or_text(value) for key, value in told.items()}

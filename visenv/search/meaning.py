@@ -35,6 +35,9 @@ _MARGIN = 1 / 256
 """Upper bound of the change of a score difference by rounding: 2^-10 by the products, because a sum
 of ``|v q|`` is at most 1, and 2^-12 by the score itself, each twice. Sums have single precision."""
 
+GROUP = "passages"
+_BATCH = 256
+
 
 class NearestVectors:
     """Finds the vectors with the highest inner products.
@@ -68,10 +71,6 @@ class NearestVectors:
         exact = self._vectors[likely].astype(np.float64) @ query.astype(np.float64)
         scores = exact.astype(np.float32)
         return [int(row) for row in likely[np.lexsort((likely, -scores))][:count]]
-
-
-GROUP = "passages"
-_BATCH = 256
 
 
 def build(folder: Path, encoder: Encoder, on_passage: Callable[[], None] | None = None) -> int:

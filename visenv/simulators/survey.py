@@ -64,19 +64,25 @@ class SurveyItem(NamedTuple):
 
 def survey() -> list[SurveyItem]:
     """Find the interpreter of the simulators, their packages, OpenGL and programs."""
-    simulators = [load("simulator", name) for name in known_names("simulator")]
+    simulators: list[SimulatorParts] = []
+    broken: list[SurveyItem] = []  # of a package; the others are still searched for
+    for name in known_names("simulator"):
+        try:
+            simulators.append(load("simulator", name))
+        except ConfigurationError as error:
+            broken.append(SurveyItem(name, False, str(error)))
     programs = [_program(parts) for parts in simulators if parts.program]
     try:
         python = find_interpreter()
     except ConfigurationError as error:
-        return [SurveyItem("interpreter", False, str(error)), _opengl(), *programs]
+        return [SurveyItem("interpreter", False, str(error)), _opengl(), *programs, *broken]
     names = [name for parts in simulators for name in (*parts.packages, *parts.others)]
     modules = [name for parts in simulators for name in parts.modules]
     version, packages, missing = _packages(python, [*dict.fromkeys(names)], modules)
     found = [SurveyItem("interpreter", bool(version), f"{python} {version}".strip())]
     for parts in simulators:
         found += _parts(parts, packages, missing)
-    return [*dict.fromkeys(found), _opengl(), *programs]
+    return [*dict.fromkeys(found), _opengl(), *programs, *broken]
 
 
 def _parts(

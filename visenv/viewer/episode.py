@@ -1,7 +1,7 @@
-"""Converts an episode for the page: turns, named images, boxes drawn on the source image.
+"""Converts an episode for the page: turns, named images, and boxes drawn on the source image.
 
-Frames of a turn that the policy did not see are collected, and the number and log-probabilities of
-its tokens.
+`film` collects the frames that the policy did not see, and `turn_tokens` the number and the
+log-probabilities of the tokens.
 """
 
 from __future__ import annotations
@@ -34,6 +34,11 @@ number."""
 
 _ANNOUNCED = re.compile(r"(\w+)(?: </image_name>|:)\n\Z")
 """Matches the name of the following image, as the grammars write it."""
+
+_LARGEST_SHOWN = 1e9
+MOST_POINTS = 160
+"""Most log-probabilities of one turn on the page; for more tokens, each run of them shows its
+minimum."""
 
 
 def episode_record(episode: Episode, images: str) -> dict[str, Any]:
@@ -215,9 +220,6 @@ def _are_coordinates(value: object, count: int) -> TypeIs[Sequence[float]]:
     return all(type(side) in (int, float) and abs(side) <= _FURTHEST for side in value)
 
 
-_LARGEST_SHOWN = 1e9
-
-
 def film(turn: Turn, images: str) -> dict[str, Any] | None:
     """Return the hidden frames of a turn and the action at each frame, or None if there are none.
 
@@ -280,11 +282,6 @@ def _text(action: object) -> str:
     ):
         return " ".join(f"{each:+.2f}" for each in action)
     return str(action)
-
-
-MOST_POINTS = 160
-"""Most log-probabilities of one turn on the page; for more tokens, each run of them shows its
-minimum."""
 
 
 def turn_tokens(episode: Episode) -> dict[int, dict[str, Any]]:

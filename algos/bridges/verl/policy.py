@@ -1,4 +1,4 @@
-"""Defines a policy whose turns are sampled by verl's servers."""
+"""Defines a policy whose turns are sampled by verl's servers, and makes the codec of its model."""
 
 from __future__ import annotations
 

@@ -44,7 +44,6 @@ class DraftAnswers(CurationStep):
     def __post_init__(self) -> None:
         self._samples = SampleEnv(self.make_env)
         self._teacher = TeacherModel(self.policy, self.sampling)
-        self._out_images = self.folder / "images"
 
     @override
     def settings(self) -> dict[str, Any]:
@@ -64,7 +63,7 @@ class DraftAnswers(CurationStep):
             **row,
             "question": sample.question,
             "options": list(options_shown(sample)),
-            "images": [str(path) for path in save_images(self._out_images, images)],
+            "images": [str(path) for path in save_images(self.folder / "images", images)],
             "times": times,
             "response": response,
             "kind": sample.kind,

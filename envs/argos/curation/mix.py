@@ -27,7 +27,7 @@ class Mix(CurationStep):
 
     name: ClassVar[str] = "argos-mix"
 
-    keep: Literal["sft", "rl"]
+    keep: Part
     """The part to keep."""
     rl_share: float = 0.05
     """Share of the samples in the RL part; in the paper about 4.5K of 89.5K."""

@@ -43,9 +43,6 @@ class Reformat(CurationStep):
     images: Path
     folder: Path
 
-    def __post_init__(self) -> None:
-        self._out_images = self.folder / "images"
-
     @override
     async def decide(self, row: Row) -> RowOutcome:
         episode = episode_from_json(row, self.images)
@@ -54,8 +51,8 @@ class Reformat(CurationStep):
         references = references_of(row)
         text = reformat(episode.turns[0].text, references)
         changed = with_text(episode, text)
-        if self._out_images.absolute() != self.images.absolute():
-            save_images(self._out_images, episode.images)
+        if (self.folder / "images").absolute() != self.images.absolute():
+            save_images(self.folder / "images", episode.images)
         return kept({"id": row["id"], **episode_to_json(changed)})
 
 

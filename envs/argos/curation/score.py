@@ -39,7 +39,6 @@ class ScoreTraces(CurationStep):
     label: str = ""
 
     def __post_init__(self) -> None:
-        self._out_images = self.folder / "images"
         self._all = [SampleEnv(self.make_env)]
         self._idle = list(self._all)
 
@@ -62,7 +61,7 @@ class ScoreTraces(CurationStep):
             raise DataError(
                 f"the place contains {episode.sample_id!r}, but the row {row.get('sample')!r:.80}"
             )
-        save_images(self._out_images, episode.images)
+        save_images(self.folder / "images", episode.images)
         scored = {"id": row["id"], **episode_to_json(episode), "extraction": row["extraction"]}
         return kept(scored)
 

@@ -48,9 +48,7 @@ class Verify(CurationStep):
     def __post_init__(self) -> None:
         if not 0 < self.threshold <= 1:
             raise ConfigurationError(f"threshold must be in (0, 1], got {self.threshold}.")
-        self._out_images = self.folder / "images"
         self._best = best_rollouts(self.lines)
-        self._kept: set[str] = set()
 
     @override
     def settings(self) -> dict[str, Any]:
@@ -60,15 +58,8 @@ class Verify(CurationStep):
     @override
     def notes(self) -> list[str]:
         """Return the share of kept rollouts."""
-        rollouts = sum(1 for _ in self.lines)
-        share = len(self._kept) / max(1, rollouts)
+        share = self.report.kept / max(1, self.report.lines)
         return [f"yield {share:.1%} of the rollouts (paper: {self.paper_yield:.1%})"]
-
-    @override
-    def remember(self, row: Row, outcome: RowOutcome) -> None:
-        """Count a rollout that was kept before."""
-        if outcome.status == "kept":
-            self._kept.add(str(row["id"]))
 
     @override
     async def decide(self, row: Row) -> RowOutcome:
@@ -80,9 +71,8 @@ class Verify(CurationStep):
             return dropped("the answer is wrong")
         if reward < self.threshold:
             return dropped("the score is below the threshold", reward=reward)
-        if self._out_images.absolute() != self.images.absolute():
-            save_images(self._out_images, episode_from_json(row, self.images).images)
-        self._kept.add(str(row["id"]))
+        if (self.folder / "images").absolute() != self.images.absolute():
+            save_images(self.folder / "images", episode_from_json(row, self.images).images)
         return kept(row)
 
 

@@ -4,8 +4,6 @@ Each step is a `visenv.curation.step.CurationStep` over rows in JSONL files; `vi
 them.
 """
 
-from visenv.curation.writer import Writer
-
 from .armbench import ArmBenchItems
 from .constraints import ConstraintItems
 from .duplicates import Dedupe
@@ -20,5 +18,4 @@ __all__ = [
     "MakePairs",
     "Negatives",
     "ScriptedGenerator",
-    "Writer",
 ]

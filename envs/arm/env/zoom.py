@@ -14,7 +14,7 @@ from visenv.tools import Tool
 from visenv.types import Image
 
 from ..teachers import CropsBeside
-from ..tools.crop import ORIGINAL_IMAGE, CropZoom
+from ..tools.crop import ORIGINAL_IMAGE, SCALE, CropZoom
 from .judge import JudgingEnv
 
 _MARGIN = 0.25
@@ -104,5 +104,6 @@ def box_of(box: Sequence[float], size: tuple[int, int]) -> list[int]:
     across, down = _MARGIN * (right - left), _MARGIN * (bottom - top)
     grown = (left - across, top - down, right + across, bottom + down)
     return [
-        min(1000, max(0, round(1000 * edge / size[place % 2]))) for place, edge in enumerate(grown)
+        min(SCALE, max(0, round(SCALE * edge / size[place % 2])))
+        for place, edge in enumerate(grown)
     ]

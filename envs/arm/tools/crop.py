@@ -20,10 +20,11 @@ Dialect = Literal["qwen2.5", "qwen3"]
 ORIGINAL_IMAGE = "original_image"
 """Name of the sample's first image; the others are ``original_image_1``, ``original_image_2``, …"""
 
-_SCALE = 1000
+SCALE = 1000
+"""Side of an image in the coordinates of a box."""
 
 Box = Annotated[
-    list[Annotated[float, Field(ge=0, le=_SCALE, allow_inf_nan=False)]],
+    list[Annotated[float, Field(ge=0, le=SCALE, allow_inf_nan=False)]],
     Field(
         min_length=4,
         max_length=4,
@@ -204,8 +205,8 @@ class CropZoom(Tool[CropArguments | IndexedCropArguments]):
     ) -> CropArguments | IndexedCropArguments:
         """Return a random box of a random image, at least a tenth of each side."""
         place = int(rng.integers(max(1, len(store.images))))
-        left, top = rng.integers(0, _SCALE - 100, 2)
-        right, bottom = rng.integers(left + 100, _SCALE + 1), rng.integers(top + 100, _SCALE + 1)
+        left, top = rng.integers(0, SCALE - 100, 2)
+        right, bottom = rng.integers(left + 100, SCALE + 1), rng.integers(top + 100, SCALE + 1)
         box = [float(edge) for edge in (left, top, right, bottom)]
         if self.indexed:
             return IndexedCropArguments(bbox_2d=box, label="something", img_idx=place)
@@ -229,7 +230,7 @@ class CropZoom(Tool[CropArguments | IndexedCropArguments]):
         return _bicubic(picture, Window.whole(picture.size), size)
 
     def _fit(self, box: Sequence[float], size: tuple[int, int], name: str) -> Window:
-        edges = [edge / _SCALE * size[place % 2] for place, edge in enumerate(box)]
+        edges = [edge / SCALE * size[place % 2] for place, edge in enumerate(box)]
         thin: ThinBoxes = "keep_aspect" if self.compat else "pad_thin_side"
         window = fit_box(edges, size, self.min_side, thin)
         if window is None:
@@ -271,5 +272,5 @@ def _bicubic(source: Image, window: Window, size: tuple[int, int]) -> Image:
 
 def _caption(window: Window, size: tuple[int, int], name: str) -> str:
     """Return the shown box in the policy's coordinates; it differs from the request if it grew."""
-    edges = [round(window[edge] / size[edge % 2] * _SCALE) for edge in range(4)]
+    edges = [round(window[edge] / size[edge % 2] * SCALE) for edge in range(4)]
     return f"This is {edges} of {name}."

@@ -138,13 +138,14 @@ class MagsTrain(CurationStep):
     @override
     def notes(self) -> list[str]:
         """Return a message for each data set that has fewer rows than the stage needs."""
-        warning = "Without --without, training may use images of the evaluation set."
-        return [warning] * (not self.without) + [
+        unchecked = "Without --without, training may use images of the evaluation set."
+        missing = [
             f"{self.stage} needs {share.samples} rows of {share.dataset}, and only "
             f"{share.samples - left} were found"
             for share, left in self._left.items()
             if left
         ]
+        return missing if self.without else [unchecked, *missing]
 
     @override
     def remember(self, row: Row, outcome: RowOutcome) -> None:

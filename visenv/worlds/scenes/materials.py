@@ -1,4 +1,4 @@
-"""Makes the surfaces behind signs: landscapes, textures, or photographs of installed packages."""
+"""Makes surfaces of scenes: landscapes, textures, or photographs of installed packages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PHOTOGRAPHS = {
 }
 """Folder and files of each package. All packages are needed, so that a seed has one scene."""
 
-_DISTRIBUTIONS = {"skimage": "scikit-image", "sklearn": "scikit-learn", "matplotlib": "matplotlib"}
+_DISTRIBUTIONS = "scikit-image scikit-learn matplotlib"
 
 _LEAST_CROP = 220
 """Smallest side of the part of a photograph that becomes a surface, pixels."""
@@ -84,10 +84,10 @@ def _photographs() -> tuple[Pixels, ...]:
     for package, (folder, names) in _PHOTOGRAPHS.items():
         found = find_spec(package)
         if found is None or found.origin is None:
-            missing = " ".join(_DISTRIBUTIONS.values())
             raise ConfigurationError(
-                'The material "photographs" needs the photographs of three packages: pip install '
-                f'{missing}, or use the material "textures".'
+                "Surfaces from photographs need the photographs of three packages: pip install "
+                f'{_DISTRIBUTIONS}. Or use painted surfaces: material="textures" of MagsZoom, or '
+                'world="default" of ArftCoding.'
             )
         where = Path(found.origin).parent / folder
         photos += [Image.from_file(where / name).pixels for name in names]

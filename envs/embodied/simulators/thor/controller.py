@@ -105,7 +105,7 @@ class PlayerProcess:
 
     def load(self, scene: Any) -> Mapping[str, Any]:
         """Load a scene by its name, or a house; return the metadata."""
-        with self._named_end():
+        with self._waiting_for_end():
             return self._metadata(self._controller.reset(scene))
 
     def do(self, action: str, **arguments: Any) -> Mapping[str, Any]:
@@ -113,7 +113,7 @@ class PlayerProcess:
 
         If the player refuses the action, ``lastActionSuccess`` is False.
         """
-        with self._named_end():
+        with self._waiting_for_end():
             try:
                 event = self._controller.step(action=action, renderImage=False, **arguments)
             except ValueError:  # ai2thor raises it if a player reports an invalid action
@@ -124,7 +124,7 @@ class PlayerProcess:
         """Return the view of the agent, uint8 ``[side, side, 3]``."""
         import numpy as np
 
-        with self._named_end():
+        with self._waiting_for_end():
             frame = self._controller.step(action="Pass", renderImage=True).frame
         if frame is None:
             raise RuntimeError("the player sent no frame")
@@ -157,10 +157,10 @@ class PlayerProcess:
         self._watcher.start()
 
     @contextmanager
-    def _named_end(self) -> Iterator[None]:
-        """Let the thread that waits for the end of the player report it, if a pipe is broken.
+    def _waiting_for_end(self) -> Iterator[None]:
+        """Wait, if a pipe breaks, until the thread of `_watch` has reported the end of the player.
 
-        The pipe can break before the thread has seen the end.
+        The pipe can break before that thread has seen the end.
         """
         try:
             yield

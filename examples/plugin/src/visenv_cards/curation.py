@@ -36,5 +36,5 @@ class Colorful(CurationStep):
     @override
     async def decide(self, row: Row) -> RowOutcome:
         """Keep a deal with enough colors."""
-        cards, _ = checked(dict(row))
+        cards, _ = checked(row)
         return kept(row) if len(set(cards)) >= self.colors else dropped("too few colors")

@@ -1,4 +1,4 @@
-"""Defines a table of results, a judge of answers, and the texts of the baseline policies."""
+"""Defines a suite, a scorer, and the texts of the baseline policies."""
 
 from __future__ import annotations
 
