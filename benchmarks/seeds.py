@@ -4,7 +4,7 @@ Each cell is the greedy / sampled value of a metric. The last columns are the me
 and the lowest value of each mode. Run the seeds first, for example::
 
     for seed in 0 1 2 3 4; do
-        visenv train zoom_tiny --seed $seed --name seed-$seed --model.options.threads 1
+        visenv train zoom_tiny --seed $seed --name seed-$seed --num-processes 1
     done
     python benchmarks/seeds.py zoom_tiny runs/seed-* --picture curves.png
 """

@@ -9,6 +9,7 @@ from visenv.errors import ConfigurationError
 from .default_recipe import default_recipe
 from .experiment import run_recipe
 from .files import read_recipe, read_sweep, recipe_path
+from .launch import launch
 from .sweep import run_sweep
 
 _MAIN_JOB = "zoom_tiny"
@@ -23,20 +24,27 @@ def train(words: Sequence[str]) -> None:
             With ``--sweep`` all arms of the recipe are run, or the arms that follow ``--sweep``.
 
     Raises:
+        SystemExit: If one of several processes fails, with its status.
         UnknownNameError: If there is no such recipe, environment or arm.
         ConfigurationError: If both a recipe and an environment are given.
     """
     given = list(words)
     env = take_env(given)
     if env is not None:
-        run_recipe(default_recipe(env, given))
+        recipe = default_recipe(env, given)
+        if not launch(recipe, words):
+            run_recipe(recipe)
         return
     path = recipe_path(given.pop(0) if given and not given[0].startswith("-") else _MAIN_JOB)
     if "--sweep" in given:
         arms = _take_arms(given)
-        run_sweep(*read_sweep(path, given), arms)
+        recipe, sweep = read_sweep(path, given)
+        if not launch(recipe, words):
+            run_sweep(recipe, sweep, arms)
     else:
-        run_recipe(read_recipe(path, given))
+        recipe = read_recipe(path, given)
+        if not launch(recipe, words):
+            run_recipe(recipe)
 
 
 def take_env(words: list[str]) -> str | None:

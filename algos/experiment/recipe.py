@@ -155,6 +155,10 @@ class Recipe:
     """The model that is trained."""
     sampler: SamplerConfig = field(default_factory=SamplerConfig)
     """Sampler of the episodes in RL."""
+    num_processes: int = 1
+    """Number of processes on this machine that train together: each plays its share of the episodes
+    and computes its share of the gradient. `visenv train` starts them, unless `accelerate launch`
+    or `torchrun` has started it."""
     executor: ExecutorName = "inline"
     """Executor, which determines where environments run."""
     phases: dict[str, Phase] = field(default_factory=dict)
@@ -173,6 +177,8 @@ class Recipe:
             raise ConfigurationError("A recipe needs at least one environment, got none.")
         if not self.phases:
             raise ConfigurationError("A recipe needs at least one phase, got none.")
+        if self.num_processes < 1:
+            raise ConfigurationError(f"num_processes must be at least 1, got {self.num_processes}.")
         for name in (self.name, *self.environments, *self.phases):
             if not is_folder_name(name):
                 raise ConfigurationError(f"A name must be a plain folder name, got {name!r}.")

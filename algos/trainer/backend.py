@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -182,7 +183,10 @@ class DDPBackend(TrainingBackend):
         self._parameters = [each for group in optimizer.param_groups for each in group["params"]]
         _check_dtype(self._parameters)
         _check_device(self._parameters[0], processes)
-        self._module, self._optimizer = processes.accelerator.prepare(policy.module, optimizer)
+        with warnings.catch_warnings():
+            # accelerate 1.15 has no other name for `broadcast_buffers`, which PyTorch deprecates.
+            warnings.filterwarnings("ignore", "`broadcast_buffers`", FutureWarning)
+            self._module, self._optimizer = processes.accelerator.prepare(policy.module, optimizer)
 
     @override
     def __call__(self, collated: Any) -> TokenScores:

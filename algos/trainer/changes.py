@@ -39,6 +39,7 @@ RECIPE_SETTINGS: Mapping[str, str] = {
     "phases.*.evaluate_every": "the best weights are those of other evaluations",
     "callbacks": "a callback can stop a phase",
     "executor": "`ray` is not bitwise reproducible",
+    "num_processes": _ROUNDING,
     "model.device": _ROUNDING,
     "model.options.threads": _ROUNDING,
     "phases.*.steps": "",

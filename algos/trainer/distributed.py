@@ -62,7 +62,7 @@ class DistributedContext:
     def __init__(self, timeout: float) -> None:
         check_private_names(PROCESS_NAMES)
         self._timeout = timeout
-        if _is_launched():
+        if is_launched():
             stop_with_launcher(grace=timeout)
         with heavy_imports(), watched_rendezvous():  # imports DeepSpeed
             self.accelerator = _accelerator(timedelta(seconds=timeout))
@@ -198,13 +198,14 @@ def _disconnect(contexts: WeakSet[DistributedContext]) -> None:
         context.disconnect()
 
 
-def _is_launched() -> bool:
+def is_launched() -> bool:
+    """Return whether a launcher of several processes has started this one."""
     return "LOCAL_RANK" in os.environ
 
 
 def _accelerator(timeout: timedelta) -> Accelerator:
     """Return an `Accelerator` that leaves the model on the device of its policy."""
-    if not _is_launched():  # a handler would need a process group
+    if not is_launched():  # a handler would need a process group
         return Accelerator(device_placement=False)
     gloo = not torch.cuda.is_available()
     deepspeed = os.environ.get("ACCELERATE_USE_DEEPSPEED", "false") == "true"

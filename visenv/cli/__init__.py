@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import os
 import re
 import sys
 from collections.abc import Sequence
@@ -156,7 +157,8 @@ def _run(words: Sequence[str]) -> int:
         print(f"visenv: {printable_lines(sentence)}", file=sys.stderr)
         return 1
     except KeyboardInterrupt as interrupt:
-        print(f"visenv: {str(interrupt) or 'interrupted'}", file=sys.stderr)
+        if os.environ.get("RANK", "0") == "0":  # all processes of a run stop together
+            print(f"visenv: {str(interrupt) or 'interrupted'}", file=sys.stderr)
         return 130
     return 0
 

@@ -34,7 +34,7 @@ from visenv.algos.experiment import read_recipe, recipe_path, run_recipe
 from visenv.algos.trainer.update import Updater
 
 WORDS = [
-    "--name", "job", "--no-controls", "--model.options.threads", "1",
+    "--name", "job", "--no-controls", "--num-processes", "1",
     "--phases.warm-up.steps", "2",
     "--phases.warm-up.demonstrations.episodes", "2",
     "--phases.warm-up.demonstrations.batch-size", "2",

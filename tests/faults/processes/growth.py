@@ -124,7 +124,7 @@ def measure(folder: Path, executor: str, steps: int) -> Measured:
 
     words: list[str | Path] = [
         "-m", "visenv", "train", "zoom_tiny", "--name", executor, "--runs", folder, "--no-controls",
-        "--executor", executor, "--model.options.threads", "1",
+        "--executor", executor, "--num-processes", "1",
         "--model.options.vision_cache", str(1 << 23), "--evaluation.episodes", "4",
         "--phases.warm-up.steps", "20", "--phases.warm-up.demonstrations.episodes", "32",
         "--phases.rl.steps", str(steps), "--phases.rl.rollouts.prompts-per-step", "4",
