@@ -95,5 +95,6 @@ def test_launched_process_trains_itself(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 def test_number_of_processes_is_at_least_one(tmp_path: Path) -> None:
     (tmp_path / "job.toml").write_text(TOML)
+    recipe = read_recipe(tmp_path / "job.toml", [])
     with pytest.raises(ConfigurationError, match="num_processes must be at least 1, got 0"):
-        read_recipe(tmp_path / "job.toml", ["--num-processes", "0"])
+        replace(recipe, num_processes=0)
