@@ -308,7 +308,9 @@ class ServerClient:
             self._weights.doubt()
 
     async def _require_own_weights(self, *, interrupted: bool) -> None:
-        """Check that the server has the weights that were sent, if that is not certain.
+        """Ask the workers which weights they hold, unless they confirmed them since the last doubt.
+
+        The weights are in doubt after a new connection, a time without turns, or an interruption.
 
         Args:
             interrupted: Whether the turn was aborted, by this client or by others.

@@ -57,7 +57,7 @@ class TiesScore(NamedTuple):
 
     @property
     def total(self) -> float:
-        """Return the weighted sum, -0.01 to 1.01."""
+        """Return 0.3 ref + 0.3 tied + 0.2 margin + 0.2 hard + 0.01 fine, -0.01 to 1.01."""
         right = 0.3 * self.ref + 0.3 * self.tied
         return right + 0.2 * self.margin + 0.2 * self.hard + 0.01 * self.fine
 

@@ -139,7 +139,10 @@ def receive(source: socket.socket) -> tuple[bytes, list[int]]:
 
 
 def begun() -> bytes:
-    """Return the message that a program starts now; all processes share this clock."""
+    """Return the message "program started" with the time of `time.monotonic`.
+
+    Host and guest read the same clock.
+    """
     return _BEGUN.pack(time.monotonic())
 
 

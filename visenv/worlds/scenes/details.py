@@ -122,7 +122,7 @@ def engrave(
 
 
 def _apply(matrix: NDArray[np.float32], image: Ink) -> Ink:
-    """Return ``matrix image matrix'`` for each channel."""
+    """Return ``matrix @ channel @ matrix.T`` for each color channel."""
     # [side, side, 3] becomes [side, 3 * side], so that one product has [rows, 3 * side].
     rows = np.matmul(matrix, image.reshape(image.shape[0], -1))
     # [rows, side, 3], so that the second product is [rows, rows, 3].
