@@ -197,10 +197,10 @@ def find_model(
 
 
 def check_model_name(name: str) -> None:
-    """Check that a name is not a misspelled name of a tiny model; the hub would be asked for it.
+    """Check that a name is not a misspelled name of a tiny model, which the hub does not have.
 
     Raises:
-        UnknownNameError: If the name begins as those of tiny models, and no folder has it.
+        UnknownNameError: If the name begins with ``tiny``, and there is no such folder.
     """
     if name in MODELS or "/" in name or Path(name).exists():
         return

@@ -25,7 +25,7 @@ TEACHER, SFT = "teacher", "SFT"
 
 
 class Place(NamedTuple):
-    """Names a cell of one row of the table."""
+    """Identifies a cell of a row: the results on one task with one seed."""
 
     task: str
     seed: int

@@ -339,7 +339,7 @@ class Evaluator:
 
 
 def _headline_at(path: Path) -> float:
-    """Return the value of the headline metric for which weights were kept."""
+    """Return the headline metric of the best weights, which the file beside them contains."""
     check_checksums(path.parent, required=True, names=[path.name])
     try:
         return float(read_json_at(path)["headline"])

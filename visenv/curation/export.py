@@ -5,7 +5,7 @@ trainers, each conversation of an episode becomes a row. An environment that rep
 begins a new conversation::
 
     llama-factory   {"messages": [{"role", "content": "<image>What …"}], "images": ["images/…"]}
-                    and dataset_info.json, which LLaMA-Factory reads its folder by
+                    and dataset_info.json, the list of files in LLaMA-Factory's format
     trl             {"messages": [{"role", "content": [{"type": "image"}, {"type": "text", …}]}],
                     "images": ["images/…"]}
 

@@ -135,7 +135,7 @@ class Row:
 
 @dataclass(frozen=True)
 class RowSchema:
-    """Describes how an environment makes samples of rows.
+    """Describes how an environment makes samples from rows.
 
     Attributes:
         name: The name in messages, for example ``"questions about images"``.

@@ -124,7 +124,7 @@ class PlanGrammar(SilentResults):
         """Return a regular expression of a whole turn, in which every part has a bounded length.
 
         Args:
-            text_characters: Most characters of each text; None for those of the grammar.
+            text_characters: Maximum number of characters of each text; by default the grammar's.
         """
         most = self.text_characters if text_characters is None else text_characters
         character = r'(?:[^"\\\x00-\x1f]|\\["\\/bfnrt])'

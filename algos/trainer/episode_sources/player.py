@@ -123,7 +123,7 @@ class StepPlayer:
                     choice.end(running.pop(task), task.result())
 
     def _number(self, index: int) -> int:
-        """Return the number in the step of the group that this process starts as number `index`."""
+        """Convert the index of a group among those of this process to its number in the step."""
         replacement = index - len(self._own)
         if replacement < 0:
             return self._own[index]

@@ -159,7 +159,10 @@ def _judgments(row: Mapping[str, Any], seed: str) -> Iterator[_Judgment]:
 def _mixed(
     name: str, kind: str, answer: str, wrong: Sequence[str], count: int, seed: str
 ) -> _Judgment:
-    """Return `count` answers in an order fixed by name and seed; half of single ones are right."""
+    """Return `count` answers in an order that depends only on name and seed.
+
+    A single answer is right with the probability 1/2.
+    """
     digest = hashlib.sha256(f"{seed}/{name}".encode()).digest()
     rng = np.random.default_rng(int.from_bytes(digest[:8]))
     others = [wrong[place] for place in rng.permutation(len(wrong))]

@@ -99,7 +99,7 @@ class LiberoTasks:
 
 
 def _held_out(items: Sequence[tuple[str, int, int]]) -> list[int]:
-    """Return the rows of every fifth state of each task; of the last one of 2 to 4 states."""
+    """Return the rows of every fifth state of each task; with 2 to 4 states, of the last one."""
     by_task: dict[tuple[str, int], list[int]] = {}
     for row, (suite, task, _) in enumerate(items):
         by_task.setdefault((suite, task), []).append(row)
