@@ -55,7 +55,7 @@ class ComparisonCell:
         algorithm: The name of the algorithm, ``"filtered_sft"``, or ``module:Class``.
         task: The name of the task.
         ability: What a policy learns on the task.
-        seed: The seed.
+        seed: The seed of the run.
         num_generations: The size of groups if it differs from that of the task, or None.
         settings: The checksum of the settings of the task (`TaskRecipes.digest`).
         metric: The headline metric.

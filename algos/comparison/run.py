@@ -35,7 +35,7 @@ class Plan(NamedTuple):
     Attributes:
         algorithm: The name of the algorithm, `FILTERED_SFT`, or ``module:Class``.
         task: The settings of the task.
-        seed: The seed.
+        seed: The seed of the run.
         num_generations: The size of groups; None for that of the task.
     """
 
@@ -75,7 +75,7 @@ def run_cell(plan: Plan, folder: Path, runs: Path, threads: int) -> ComparisonCe
     """Run a cell, or continue it.
 
     Args:
-        plan: The cell.
+        plan: The task, the algorithm and the seed of the cell.
         folder: The folder of results, which contains the cell of GRPO if `plan` is filtered SFT.
         runs: The folder of the runs of all cells.
         threads: Number of threads of the policy.

@@ -133,8 +133,8 @@ def table(rows: Sequence[ComparisonRow], tasks: Sequence[str]) -> str:
     """Return the table and the differences that the intervals separate, as Markdown.
 
     Args:
-        rows: The rows.
-        tasks: The columns.
+        rows: The rows, as `rows_of` returns them.
+        tasks: The names of the tasks, which are the columns.
     """
     compared = differences(rows)
     head = [

@@ -46,7 +46,7 @@ class HeldOutEpisodes(NamedTuple):
     Attributes:
         env: The name of the environment.
         way: One of `WAYS`.
-        episodes: The episodes.
+        episodes: The episodes of the samples that this process plays.
     """
 
     env: str

@@ -162,7 +162,7 @@ class Trackers:
         Args:
             step: The step, counted from 1.
             name: The name of the example, such as ``"examples/train"``.
-            episode: The episode.
+            episode: An episode with its messages.
         """
         text, picture = transcript(episode), image_strip(episode)
         self._each(lambda tracker: _log_example(tracker, step, name, text, picture))

@@ -279,8 +279,8 @@ class ChatTemplate:
                 found = self._render([*past, _assistant(said), *then], generate=True)
                 if not found.endswith(expected):
                     raise PolicyError(
-                        "The text that the chat template writes after a turn depends on the turn or "
-                        f"on earlier messages: {expected!r} after {_ASSISTANT_MARK!r}, after {said!r} "
+                        "The text of the chat template after a turn depends on the turn or on "
+                        f"earlier texts: {expected!r} after {_ASSISTANT_MARK!r}, after {said!r} "
                         f"{found[-len(expected) :]!r}."
                     )
 

@@ -36,8 +36,8 @@ class QwenVLParts:
 
     Attributes:
         model: The whole model.
-        vision: Its vision tower.
-        head: Its output projection.
+        vision: The vision tower of the model.
+        head: The output projection of the model.
     """
 
     def __init__(

@@ -30,7 +30,7 @@ class RunningTurn:
         stop: Strings that end the turn, as bytes.
         constraint: The constraint of the turn, or None.
         token_ids: The sampled tokens.
-        logprobs: Their log-probabilities.
+        logprobs: The log-probabilities of the sampled tokens, in nats.
         finish: The finish reason, or None while the turn continues.
     """
 
@@ -70,10 +70,10 @@ class RunningTurn:
         """Add a sampled token, and check whether it ends the turn.
 
         Args:
-            token: Its id.
-            logprob: Its log-probability.
+            token: The id of the token.
+            logprob: The log-probability of the token, in nats.
             ends: Whether it is the token that ends turns.
-            spelled: Its bytes.
+            spelled: The bytes of the token.
         """
         self.token_ids.append(token)
         self.logprobs.append(logprob)

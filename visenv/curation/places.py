@@ -80,7 +80,7 @@ def place_of(row: Row, member: int | None = None) -> EpisodeSpec:
 
     Args:
         row: The row.
-        member: Its index in the group; by default the row's ``"member"``, or 0.
+        member: The index of the episode in the group; by default the row's ``"member"``, or 0.
 
     Raises:
         DataError: If the row has neither an index nor a seed.

@@ -52,9 +52,9 @@ class ParquetRow(NamedTuple):
     """Holds a row without its large columns.
 
     Attributes:
-        number: Its number in all shards, from 0.
-        place: Its location.
-        fields: Its values, JSON-like or bytes; empty if it cannot be read.
+        number: The number of the row in all shards, from 0.
+        place: The file and the row in the file, for error messages.
+        fields: The values by column, JSON-like or bytes; empty if the row cannot be read.
         problem: Why it cannot be read, otherwise ``""``.
     """
 

@@ -92,7 +92,7 @@ def performance_profile(tasks: Sequence[ArrayLike], thresholds: Sequence[float])
 
     Args:
         tasks: The scores.
-        thresholds: The thresholds.
+        thresholds: The scores at which the profile is computed.
     """
     known = _arrays(tasks)
     drawn = np.concatenate(_resamples(known, _generator()), axis=-1)

@@ -43,7 +43,7 @@ class VectorItem(NamedTuple):
 
     Attributes:
         key: Name of the item in the store.
-        vectors: Its vectors, ``[vectors, dimension]``; an item may have none.
+        vectors: The vectors of the item, ``[vectors, dimension]``; an item may have none.
         facts: Values that are stored with the vectors, for `VectorStore.facts` and
             `VectorStore.remove`.
     """

@@ -28,7 +28,7 @@ class Extractor:
     """Asks a model for the points, frames and spans to which a trace refers.
 
     Args:
-        judge: Its prompt has the field ``trace``, and it reads with `read_extraction`.
+        judge: A judge whose prompt has the field ``trace`` and whose parser is `read_extraction`.
     """
 
     judge: Judge[TraceReferences]

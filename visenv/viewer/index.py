@@ -94,9 +94,9 @@ class EpisodeIndex:
         as 0, as in an evaluation (`visenv.evaluation.values.counted_values`).
 
         Args:
-            row: The row.
+            row: The row of the episode, as `index_row` returns it.
             saved_in: The file of the episode, as named on the page.
-            line: Its line in that file, from 0.
+            line: The line of the episode in that file, from 0.
         """
         for name, text in {**row.texts, "saved_in": saved_in}.items():
             self._texts.setdefault(name, TextColumn()).add(text)

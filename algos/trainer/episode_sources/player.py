@@ -25,7 +25,7 @@ class SelectedGroups(NamedTuple):
     """Holds the selected groups of a step.
 
     Attributes:
-        groups: The groups.
+        groups: The episodes of each selected group.
         begun: The number of groups that this process has started.
     """
 

@@ -61,7 +61,7 @@ class ReferenceStep(NamedTuple):
 
     Attributes:
         kind: The kind of turn that does the step.
-        weight: Its weight; the weights of all steps of a sample add up to 1.
+        weight: The weight of the step; the weights of all steps of a sample add up to 1.
         truth: The reference for a turn, for example the gold query.
     """
 

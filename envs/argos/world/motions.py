@@ -117,7 +117,7 @@ def bounce(preset: WorldPreset, thing: Thing, angles: NDArray[np.float64], heigh
         preset: The size of the frame.
         thing: The thing, whose width is left free at the sides.
         angles: How far the thing has gone in each frame, native pixels, float64 ``[frames]``.
-        height: Its height in the picture, native pixels.
+        height: The height of the path in the picture, native pixels.
     """
     way = preset.width - 1 - 2 * thing.half_width
     across = thing.half_width + np.abs(angles % (2 * way) - way)

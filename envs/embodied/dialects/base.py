@@ -75,7 +75,7 @@ class Dialect(ABC):
 
         Args:
             state: The state after the action.
-            action: The action.
+            action: The action that was executed or refused.
             code: `OK`, or the code of the rule that forbids it.
         """
 

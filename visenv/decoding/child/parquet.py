@@ -28,7 +28,7 @@ class _Cursor:
     """Reads some columns of a row group from its start, in batches.
 
     Args:
-        place: What it reads: the source, the row group and the columns.
+        place: The source, the row group and the columns that the cursor reads.
         batches: The batches of rows.
 
     Attributes:

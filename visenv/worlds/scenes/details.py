@@ -87,7 +87,7 @@ def hide(ink: Ink, unit: Fraction) -> Ink:
     ``A``, returns the nearest ink whose view is 0.
 
     Args:
-        ink: Its side is a whole number of view pixels.
+        ink: The drawing; each side is a whole number of view pixels.
         unit: Native pixels per view pixel.
     """
     averaging, inverse = _view_matrices(ink.shape[0], unit)
@@ -107,7 +107,7 @@ def engrave(
 
     Args:
         rng: Rounds the levels at random.
-        ink: Its side is a whole number of view pixels.
+        ink: The drawing; each side is a whole number of view pixels.
         unit: Native pixels per view pixel.
         contrast: 0 to 1.
 
