@@ -259,8 +259,8 @@ def env_spec(name: str) -> EnvSpec:
             register(name, plugin.path)
         except gym.error.Error as error:
             raise ConfigurationError(
-                f"{plugin.title} has a name that is not an id of Gymnasium, such as "
-                "'namespace/Name-v0'."
+                f"{plugin.title} must be an id of Gymnasium, such as 'namespace/Name-v0', got "
+                f"{name!r}."
             ) from error
     return gym.registry[name]
 

@@ -109,7 +109,10 @@ def _training(plan: Plan, folder: Path) -> Phase:
         return with_algorithm(phase, plan.algorithm, plan.num_generations)
     grpo = plan._replace(algorithm=REFERENCE).file(folder)
     if not grpo.exists():
-        raise RunError("Filtered SFT takes as long as GRPO, which has no cell.")
+        raise RunError(
+            f"Filtered SFT is trained for as long as {REFERENCE}, and {grpo} does not exist: add "
+            f"{REFERENCE} to the algorithms."
+        )
     return filtered_sft(plan.task, equal_steps(read_cell(grpo)))
 
 

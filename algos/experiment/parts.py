@@ -184,7 +184,9 @@ def make_policy(recipe: Recipe, model: str | Path, freeze_vision: bool) -> Train
             **options,
         )
     except TypeError as error:
-        raise ConfigurationError(f"model: {error}.") from error
+        raise ConfigurationError(
+            f"An entry of model.options is not an option of TransformersPolicy: {error}."
+        ) from error
     return policy
 
 

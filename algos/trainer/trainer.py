@@ -105,7 +105,10 @@ class Trainer:
         self._reference = reference
         check_trackers(self._trackers)
         if reference is not None and not algorithm.needs_reference:
-            raise ConfigurationError("A reference was given, but the algorithm has no KL term.")
+            raise ConfigurationError(
+                f"A reference was given, but {type(algorithm).__name__} has no KL term: set its "
+                "kl_coef above 0, or omit the reference."
+            )
         if is_first():  # other processes may check after the first one has started to write
             _check_folder(self.folder, resume)
 

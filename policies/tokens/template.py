@@ -106,10 +106,15 @@ class ChatTemplate:
             PolicyError: If it does not; the message says why.
         """
         if self._video_id is None:
-            raise PolicyError("The tokenizer has no special token for videos.")
+            raise PolicyError(
+                'The tokenizer has no special token for videos: set video="frames" for the policy.'
+            )
         shown = self._pieces((("user", ("video",)),), after_turn=True)
         if [piece.value for piece in shown if piece.kind == "item"] != [self._video_id]:
-            raise PolicyError("The chat template ignores message parts of the type 'video'.")
+            raise PolicyError(
+                "The chat template ignores message parts of the type 'video': set "
+                'video="frames" for the policy.'
+            )
         self._self_test("video")
 
     def increment(

@@ -275,7 +275,10 @@ class Difficulty(CurationStep):
     def _asking(self) -> CurationStep:
         source = source_of(self.make_env)
         if not hasattr(source, "score"):
-            raise ConfigurationError("--by asking needs a data set, as --data NAME:FOLDER.")
+            raise ConfigurationError(
+                "--by asking needs a data set that scores answers, as --data NAME:FOLDER, got "
+                f"{type(source).__name__}."
+            )
         measure = replace(GROUNDLIGHT, **self._measure())
         return AskDifficulty(source, self.policy, measure, label=self.label)
 

@@ -165,7 +165,10 @@ class VectorStore:
             try:
                 groups = {name: [counts[key] for key in keys] for name, keys in layout.items()}
             except KeyError as error:
-                raise DataError(f"{self.folder} has no vectors of {error}.") from error
+                raise DataError(
+                    f"{self.folder} has no vectors of the item {error.args[0]!r}: store it with "
+                    "put before seal."
+                ) from error
             seal = StoreSeal(self.embedder.name, self.embedder.dimension, groups, _digest(layout))
             with self._chroma():
                 write_seal(self.folder, seal, self._blocks(layout, counts))

@@ -206,7 +206,7 @@ class SubsetVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
 
     def _check_request(self, index: int, request: str | ResetRequest) -> None:
         if self.closed:
-            raise EpisodeOverError("The pool is closed.")
+            raise EpisodeOverError("The pool is closed; create another one with gym.make_vec.")
         if not 0 <= index < self.num_envs:
             raise ConfigurationError(
                 f"The index of an environment must be 0 to {self.num_envs - 1}, got {index}."

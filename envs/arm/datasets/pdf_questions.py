@@ -150,7 +150,9 @@ def _judgments(row: Mapping[str, Any], seed: str) -> Iterator[_Judgment]:
         return
     answer, wrong = text_of(row, "answer"), _texts(row, "wrong_answers")
     if len({answer, *wrong}) <= len(wrong):
-        raise DataError("answer and wrong_answers must all differ")
+        raise DataError(
+            f"answer and wrong_answers must all differ, got {answer!r:.80} and {wrong!r:.200}"
+        )
     for way, count in WAYS.items():
         if count <= 1 + len(wrong):
             yield _mixed(f"{name}/{way}", kind or way, answer, wrong, count, seed)

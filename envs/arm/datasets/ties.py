@@ -85,7 +85,10 @@ def ties_score(prompts: Iterable[RatedPrompt]) -> TiesScore:
         (tied[number].spread, tied[number].gap, ref[number].gap) for number in tied.keys() & ref
     ]
     if not both:
-        raise DataError("No tied prompt has a reference, so no margin can be compared.")
+        raise DataError(
+            "The margin compares prompts with the same number in both forms, ref:N and tied:N, and "
+            "no number occurs in both: rate the whole subset Ties."
+        )
     return TiesScore(
         ref=_mean([each.gap > 0 for each in ref.values()]),
         tied=_mean([each.gap > 0 for each in tied.values()]),

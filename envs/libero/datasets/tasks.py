@@ -67,7 +67,10 @@ class LiberoTasks:
         self, items: Sequence[tuple[str, int, int]], seed: int = 0, keep_apart: bool = False
     ) -> None:
         if not items:
-            raise ConfigurationError("There is no task with these options; name another suite.")
+            raise ConfigurationError(
+                "LiberoTasks needs at least one task, got an empty sequence: choose other tasks, "
+                "states or another suite."
+            )
         self._items = tuple(items)
         self._seed = seed
         self.training_rows: Sequence[int] | None = None

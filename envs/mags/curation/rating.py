@@ -93,7 +93,7 @@ def read_zoom_score(text: str) -> int:
     """
     found = json_reply(text)
     if not {"reasoning", "zoom_score"} <= {*found}:
-        raise ReplyError("expected the keys reasoning and zoom_score")
+        raise ReplyError(f"expected the keys reasoning and zoom_score, got {sorted(found)}")
     score = found["zoom_score"]
     if isinstance(score, bool) or not isinstance(score, int) or not 1 <= score <= 10:
         raise ReplyError(f"expected a whole number from 1 to 10, got {score!r:.80}")

@@ -166,7 +166,7 @@ def test_recipe_has_a_phase_that_is_no_control(write: Callable[[str], Path]) -> 
     text = SMALL
     for phase in ("[phases.warm-up]", "[phases.rl]"):
         text = text.replace(phase, f"{phase}\ncontrol = true")
-    with pytest.raises(ConfigurationError, match="Every phase is a control"):
+    with pytest.raises(ConfigurationError, match="At least one phase must not be a control"):
         read(write(text))
 
 

@@ -98,7 +98,10 @@ class RecordedBackend(ScorerBackend):
                     f"{self._file}, line {number} is not a recorded reply: {error}"
                 ) from error
         if len(models) > 1:
-            raise DataError(f"{self._file} holds replies of several models: {sorted(models)}.")
+            raise DataError(
+                f"{self._file} must contain replies of one model, got {sorted(models)}: split it "
+                "into a file for each model."
+            )
         self._model = next(iter(models), self._model)
         return values
 

@@ -140,7 +140,7 @@ def test_constraints_written_as_python(tmp_path: Path) -> None:
     ("bad", "problem"),
     [
         ("{", "not JSON"),
-        ({"constraints": []}, "a C-Level row must have constraints"),
+        ({"constraints": []}, "the tag C-Level must have constraints"),
         ({"constraints": "[__import__('os')]"}, "not a list"),
         ({"constraints": "[" * 5_000}, "not a list"),
         ({"constraints": [7]}, "expected an object"),

@@ -83,7 +83,7 @@ def test_npy_arrays_of_other_types_are_refused(tmp_path: Path) -> None:
         read_objects(tmp_path / "numbers.npy")
     square = np.empty((2, 2), dtype=object)
     np.save(tmp_path / "square.npy", square, allow_pickle=True)
-    with pytest.raises(DataError, match="must contain a one-dimensional array"):
+    with pytest.raises(DataError, match="must contain an array of one dimension"):
         read_objects(tmp_path / "square.npy")
 
 
