@@ -123,7 +123,7 @@ COMMANDS: dict[str, str] = {
 EXAMINATIONS: dict[str, str] = {
     "model": "visenv.policies.transformers.examination:examine",
 }
-"""What `visenv doctor` examines beside the installation."""
+"""The functions with which `visenv doctor` examines more than the installation."""
 
 MODEL_FAMILIES: dict[str, str] = {
     "qwen2_5_vl": "visenv.policies.tokens.qwen_vl:qwen_vl",

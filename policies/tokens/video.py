@@ -47,7 +47,8 @@ class VideoEncoder:
     Args:
         processor: The processor of the model.
         tokens_per_second: M-RoPE positions per second, for runs of several steps.
-        capacity: Most bytes of cached videos; the least recently used are dropped first.
+        capacity: Maximum number of bytes of cached videos; the least recently used are dropped
+            first.
 
     Attributes:
         placeholder: The token that is replaced by features of a video.

@@ -31,7 +31,8 @@ class QwenVLParts:
         model: A model from `AutoModelForImageTextToText`; its head is replaced by `LogprobHead`.
         banned: bool ``[vocabulary]``: tokens with probability 0.
         fp32_head: Whether logits are computed in float32 for all types of the weights.
-        vision_cache: Most bytes of cached image features while the vision tower is frozen.
+        vision_cache: Maximum number of bytes of cached image features while the vision tower is
+            frozen.
         bare: Whether LoRA adapters, if there are any, are disabled.
 
     Attributes:

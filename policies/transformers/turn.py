@@ -26,7 +26,7 @@ class RunningTurn:
         increment: The new messages, which `show` appends to the stream.
         rng: Draws one uniform number for each token; None is greedy.
         temperature: Divisor of the logits.
-        limit: Most tokens.
+        limit: Maximum number of tokens.
         stop: Strings that end the turn, as bytes.
         constraint: The constraint of the turn, or None.
         token_ids: The sampled tokens.
@@ -61,7 +61,7 @@ class RunningTurn:
 
         Args:
             family: The family of the model.
-            context: Most tokens in a stream.
+            context: Maximum number of tokens in a stream.
         """
         self.stream.show(self.increment, family)
         self.limit = min(self.limit, context - len(self.stream.token_ids))

@@ -55,7 +55,7 @@ class DifficultyConfig:
     Attributes:
         samples: Tries of each sample.
         temperature: Sampling temperature of the tries.
-        max_tokens: Most tokens of a reply.
+        max_tokens: Maximum number of tokens of a reply.
         threshold: Samples with a lower mean score are kept.
         inclusive: Whether samples with a mean equal to the threshold are also kept, as in
             Groundlight's public code.

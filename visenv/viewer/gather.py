@@ -34,7 +34,7 @@ _EPISODES = (
 )
 
 _MOST_PROBLEMS = 20
-"""Most problems of a file that are named; the number of the others is."""
+"""Maximum number of problems of a file that are named; the number of the others is."""
 
 _UNSHOWN = (*BROKEN, ArithmeticError, MemoryError)
 """The errors that showing an episode can raise, whatever free values it contains."""

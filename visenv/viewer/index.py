@@ -19,10 +19,11 @@ from visenv.types import Answered, Episode, ToolCalled, TurnTaken
 from visenv.viewer.store import LONGEST_TEXT
 
 MOST_COLUMNS = 500
-"""Most terms, and most metrics, in the index. Each has a value for each episode."""
+"""Maximum number of terms, and most metrics, in the index. Each has a value for each episode."""
 
 LONGEST_CELL = 200
-"""Most characters of a text in the table; of a longer text, the start and the end are shown."""
+"""Maximum number of characters of a text in the table; of a longer text, the start and the end are
+shown."""
 
 _TAIL = 110
 
