@@ -141,7 +141,7 @@ def _settings(recipe: Recipe) -> dict[str, Any]:
 def _saved_settings(recipe: Recipe) -> dict[str, Any]:
     path = recipe.folder / RECIPE_FILE
     if not path.exists():
-        raise RunError(f"There is no run {recipe.folder} to resume.")
+        raise RunError(f"There is no run {recipe.folder} to resume: start it without --resume.")
     try:
         saved = with_new_names(unsealed(read_json_at(path)))
         if not all(isinstance(phase["steps"], int) for phase in saved["phases"].values()):

@@ -230,7 +230,7 @@ class Trainer:
 
 def _check_folder(folder: Path, resume: bool) -> None:
     if resume and not folder.is_dir():
-        raise RunError(f"There is no run {folder} to resume.")
+        raise RunError(f"There is no run {folder} to resume: start it without --resume.")
     if not resume and (folder / "metrics.jsonl").exists():
         raise RunError(
             f"{folder} holds a run already. Continue it with --resume, or use another name."

@@ -106,7 +106,7 @@ def sample_at(source: IndexedSource, row: Row) -> Sample:
     """
     index = place_of(row).index
     if index is None or index >= len(source):
-        raise DataError(f"there is no such row among {len(source)}")
+        raise DataError(f"the index of a row must be 0 to {len(source) - 1}, got {index}")
     return source[index]
 
 

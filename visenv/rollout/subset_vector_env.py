@@ -218,7 +218,9 @@ class SubsetVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
         if not isinstance(request, str):
             raise TypeError(f"An action must be a string, got {type(request).__name__}.")
         if self._over[index]:
-            raise EpisodeOverError(f"Environment {index} waits for a reset.")
+            raise EpisodeOverError(
+                f"Environment {index} waits for a reset: its episode is over; call reset_at first."
+            )
 
     def _complete(self, requests: Mapping[int, str | ResetRequest]) -> dict[int, EnvResult]:
         """Submit requests and wait for their results; keep other results for `ready`."""

@@ -21,7 +21,7 @@ ANSWER = "answer"
 
 
 class StepRewardWrapper(RewardWrapper):
-    """Pays the increase of the terms after every turn; the sum is their value at the end.
+    """Pays the increase of the terms after every turn; all payments add up to their final value.
 
     ``info["step"].terms`` contains the values so far. An aborted step gets 0, and so do the
     steps before it in an `Episode`. The arguments are those of `RewardWrapper`.

@@ -115,5 +115,5 @@ def image_of(row: Row) -> Image:
     if not isinstance(images, list) or not images:
         raise DataError(f"no images: {images!r:.80}")
     if len(images) > 1:
-        raise DataError(f"{len(images)} images; MagsZoom shows one")
+        raise DataError(f"MagsZoom shows one image, got {len(images)}")
     return Image.from_file(Path(images[0]))

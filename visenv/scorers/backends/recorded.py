@@ -71,7 +71,9 @@ class RecordedBackend(ScorerBackend):
         name = digest(request)
         if name not in self._values:
             if self._inner is None:
-                raise RefusedError(f"{self._file} holds no reply to the request {name}")
+                raise RefusedError(
+                    f"{self._file} holds no reply to the request {name}: record it with inner="
+                )
             verdict = await self._inner.score(request)
             if verdict.model != (self._model or verdict.model):
                 raise RefusedError(
