@@ -169,10 +169,11 @@ def find_model(
         make_mixture: Makes the environments on whose episodes the tokenizer of a tiny model is
             trained; called only if a tiny model is built.
         seed: Seed of the weights of a tiny model.
-        episodes: Number of these episodes; by default that of the model.
+        episodes: Number of episodes from which the tokenizer of a tiny model is trained; by
+            default that of the model.
 
     Raises:
-        UnknownNameError: If the name is like that of a tiny model, and no folder has it.
+        UnknownNameError: If the name is a misspelled name of a tiny model (`check_model_name`).
         RunError: If every episode is aborted.
         DiskError: If the disk is full or fails.
     """

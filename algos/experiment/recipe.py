@@ -27,7 +27,7 @@ ExecutorName = Literal["inline", "threads", "processes", "ray"]
 
 
 def is_folder_name(name: str) -> bool:
-    """Return whether a name is the name of a folder and not a path."""
+    """Return whether a text can be the name of one folder, and is not a path."""
     return name not in ("", ".", "..") and Path(name).name == name
 
 

@@ -72,7 +72,7 @@ class QwenVLParts:
         return device
 
     def check(self) -> None:
-        """Check what this version of transformers returns; see `VisionTower.check`."""
+        """Check the form of the features that transformers returns; see `VisionTower.check`."""
         self.vision.check()
 
     def forget(self) -> None:

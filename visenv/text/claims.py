@@ -13,8 +13,9 @@ denies it, or leaves it open (`visenv.text.stance`):
 - It leaves open in questions, conditions, doubts, first thoughts and the opinions of others.
 
 The strongest assertions decide (`visenv.text.stance.Level`). A correction ("no, …", "wait, …")
-discards what was said before it. A list of candidates ("A or B") is no single one. Everything that
-is not understood is left open, so that a reply is rather unread than misread. The time is linear.
+discards all earlier claims. A list of candidates ("A or B") claims none of them alone. Clauses that
+are not understood are left open: a reply without a claim is better than a wrong claim. The time is
+linear.
 """
 
 from __future__ import annotations

@@ -92,8 +92,8 @@ def visit(
         rng: The generator.
         preset: The size of the frame.
         thing: The thing, at the place that it goes to.
-        between: The first and the last frame in which it is inside for sure.
-        longer: Whether it is also inside in the frame before, and in the frame after.
+        between: The first and the last frame in which the thing is inside in any case.
+        longer: Whether the thing is also inside in the frame before, and in the frame after.
         frames: The number of frames.
     """
     radius = thing.half_width

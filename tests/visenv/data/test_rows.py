@@ -401,7 +401,7 @@ BAD_ROWS: dict[str, tuple[Any, str]] = {
     "three numbers": (row(box=[1, 2, 3]), "a box must be four numbers, got \\[1, 2, 3\\]"),
     "xywh as xyxy": (row(box=[20, 20, 5, 5]), "no area in the form xyxy; the option 'boxes'"),
     "shares as pixels": (row(box=[0.1, 0.2, 0.5, 0.6]), "set the option scale=0-1"),
-    "text as box": (row(box="left"), "not a list"),
+    "text as box": (row(box="left"), "expected a list"),
     "duplicate id": (row(id="good"), "1: the id good was used before"),
 }
 
