@@ -285,8 +285,8 @@ class ChatTemplate:
                 if not found.endswith(expected):
                     raise PolicyError(
                         "The text of the chat template after a turn depends on the turn or on "
-                        f"earlier texts: {expected!r} after {_ASSISTANT_MARK!r}, after {said!r} "
-                        f"{found[-len(expected) :]!r}."
+                        f"earlier texts: {expected!r} after {_ASSISTANT_MARK!r}, but "
+                        f"{found[-len(expected) :]!r} after {said!r}."
                     )
 
     def _put_together(self, asked: _Asked, item: Kind, *, after_turn: bool) -> list[int]:
