@@ -259,8 +259,8 @@ def env_spec(name: str) -> EnvSpec:
             register(name, plugin.path)
         except gym.error.Error as error:
             raise ConfigurationError(
-                f"{plugin.title} must be an id of Gymnasium, such as 'namespace/Name-v0', got "
-                f"{name!r}."
+                f"{plugin.title} has the name {name!r}; expected an id of Gymnasium, such as "
+                "'namespace/Name-v0'."
             ) from error
     return gym.registry[name]
 

@@ -34,8 +34,8 @@ class EnvironmentConfig:
             raise ConfigurationError(f"weight must be a number above 0, got {self.weight}.")
         if self.rows is not None and not self.data:
             raise ConfigurationError(
-                f"rows selects rows of a data set, got rows={self.rows!r} without data: set data, "
-                "or omit rows."
+                f"rows selects rows of a data set, got rows={str(self.rows)!r} without data: set "
+                "data, or omit rows."
             )
 
 
