@@ -119,7 +119,7 @@ def test_segment_with_a_video_needs_a_policy_that_shows_videos_natively(
 
 
 def test_pack_refuses_no_segments(qwen3: Any) -> None:
-    with pytest.raises(PolicyError, match="no segments"):
+    with pytest.raises(PolicyError, match="at least one segment"):
         qwen3.collate([], {})
 
 
