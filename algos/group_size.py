@@ -115,7 +115,9 @@ def plan_group_size(
     chances = _chances(probabilities, len(table))
     check(sizes=sizes, trials=trials)
     if not len(sizes):
-        raise ConfigurationError("Name at least one group size.")
+        raise ConfigurationError(
+            "sizes must contain at least one group size, got an empty sequence."
+        )
     cm = exploitation_rate(delta, sigma, table.shape[1], weights)
     optimal = pareto_optimal(table, delta)
     beta = min(float(chances[optimal].sum()), 1.0)
@@ -194,7 +196,10 @@ def estimate_beta(groups: Sequence[Sequence[Mapping[str, float | None]]], delta:
             table = [[terms.get(name) or 0.0 for name in names] for terms in group]
             shares += pareto_optimal(table, delta).tolist()
     if not shares:
-        raise ConfigurationError("An estimate of beta needs at least one episode with terms.")
+        raise ConfigurationError(
+            "An estimate of beta needs episodes with reward terms, got none: play the episodes "
+            "with a reward."
+        )
     return sum(shares) / len(shares)
 
 

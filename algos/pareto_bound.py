@@ -149,5 +149,7 @@ def approximate_group_size(beta: float, cm: float) -> float:
     """
     check(beta=beta, cm=cm)
     if not beta:
-        raise ConfigurationError("beta must be above 0: the approximation divides by it.")
+        raise ConfigurationError(
+            f"beta must be above 0, because the approximation divides by it, got {beta}."
+        )
     return float(np.logaddexp(0.0, math.log(beta) + cm) / beta)

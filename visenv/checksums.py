@@ -137,5 +137,5 @@ def first_problem(folder: Path, expected: Mapping[str, object]) -> str:
         except OSError as error:
             return f"{path} cannot be read: {error.strerror}."
         if found != known:
-            return f"{path} is damaged: its SHA-256 is not the one from when it was written."
+            return f"{path} is damaged: its SHA-256 has changed since it was written."
     return ""

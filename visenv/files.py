@@ -77,7 +77,7 @@ def append(file: IO[bytes], path: Path, content: bytes) -> None:
 
     Args:
         file: The file, which `open_output` opened with ``mode="ab"`` and ``buffering=0``.
-        path: Its path.
+        path: The path of the file, for error messages.
         content: The bytes to append.
 
     Raises:

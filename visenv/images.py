@@ -39,7 +39,7 @@ class Window(NamedTuple):
         return cls(0, 0, *size)
 
     def inside(self, outer: Window) -> Window:
-        """Return this window of the window `outer` in the coordinates of `outer`'s image."""
+        """Convert this window of a crop to the image from which the window `outer` was cut."""
         left, top = outer.left, outer.top
         return Window(left + self.left, top + self.top, left + self.right, top + self.bottom)
 

@@ -23,7 +23,7 @@ class LateEvents:
         return bool(self._coming)
 
     def defer(self, place: int, events: Coroutine[Any, Any, Iterable[Event]]) -> None:
-        """Begin to compute events, which belong into the log before its event number `place`."""
+        """Begin to compute events that belong in the log before its event `place` (from 0)."""
         self._coming.append((place, background.start(events)))
 
     def cancel(self) -> None:

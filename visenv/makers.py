@@ -169,10 +169,11 @@ def find_model(
         make_mixture: Makes the environments on whose episodes the tokenizer of a tiny model is
             trained; called only if a tiny model is built.
         seed: Seed of the weights of a tiny model.
-        episodes: Number of these episodes; by default that of the model.
+        episodes: Number of episodes from which the tokenizer of a tiny model is trained; by
+            default that of the model.
 
     Raises:
-        UnknownNameError: If the name is like that of a tiny model, and no folder has it.
+        UnknownNameError: If the name is a misspelled name of a tiny model (`check_model_name`).
         RunError: If every episode is aborted.
         DiskError: If the disk is full or fails.
     """
@@ -197,10 +198,10 @@ def find_model(
 
 
 def check_model_name(name: str) -> None:
-    """Check that a name is not a misspelled name of a tiny model; the hub would be asked for it.
+    """Check that a name is not a misspelled name of a tiny model, which the hub does not have.
 
     Raises:
-        UnknownNameError: If the name begins as those of tiny models, and no folder has it.
+        UnknownNameError: If the name begins with ``tiny``, and there is no such folder.
     """
     if name in MODELS or "/" in name or Path(name).exists():
         return

@@ -48,7 +48,7 @@ class Session:
         """Add the messages that the environment sent since the last turn.
 
         Args:
-            messages: The messages.
+            messages: The messages of the environment, in order.
             context: ``"append"`` adds them to the conversation, and ``"replace"`` starts the
                 conversation again with them.
         """
@@ -346,7 +346,7 @@ class EnginePolicy(Policy[SessionT]):
         Caches that were computed with an earlier adapter are not used again.
 
         Args:
-            adapter: The adapter.
+            adapter: The adapter of the policy that is trained.
             version: The version that tokens sampled with this adapter record.
             weights: The full weights that the adapter changes. They are required if the engine is
                 `stale` or has never received them; None keeps the weights of an earlier call.

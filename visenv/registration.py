@@ -123,7 +123,7 @@ COMMANDS: dict[str, str] = {
 EXAMINATIONS: dict[str, str] = {
     "model": "visenv.policies.transformers.examination:examine",
 }
-"""What `visenv doctor` examines beside the installation."""
+"""The functions with which `visenv doctor` examines more than the installation."""
 
 MODEL_FAMILIES: dict[str, str] = {
     "qwen2_5_vl": "visenv.policies.tokens.qwen_vl:qwen_vl",
@@ -259,7 +259,7 @@ def env_spec(name: str) -> EnvSpec:
             register(name, plugin.path)
         except gym.error.Error as error:
             raise ConfigurationError(
-                f"{plugin.title} has a name that is not an id of Gymnasium, such as "
+                f"{plugin.title} has the name {name!r}; expected an id of Gymnasium, such as "
                 "'namespace/Name-v0'."
             ) from error
     return gym.registry[name]

@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 _PATH_BYTES = 107
-"""Most bytes in the path of a socket (Linux)."""
+"""Maximum number of bytes in the path of a socket (Linux)."""
 
 _RANDOM_BYTES = 8
 """Bytes that `tempfile.mkdtemp` appends to a prefix."""

@@ -153,7 +153,9 @@ def make_teacher(
     """
     task = type(env).__name__
     if not env.teachers:
-        raise ConfigurationError(f"{task} has no teacher. The oracle plays its demonstrations.")
+        raise ConfigurationError(
+            f"{task} has no teacher, got {name!r}: use the oracle for its demonstrations."
+        )
     if name == DEFAULT_TEACHER:
         name = next(iter(env.teachers))
     if name not in env.teachers:

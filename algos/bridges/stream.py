@@ -37,7 +37,7 @@ def cut(segment: Segment, images: Mapping[str, Image]) -> PromptCompletion:
     the prompt, masked, because trainers do not accept an empty response.
 
     Args:
-        segment: The segment.
+        segment: A segment with at least one sampled token.
         images: The images of the segment, by hash.
 
     Raises:

@@ -54,8 +54,8 @@ class ComparisonCell:
     Attributes:
         algorithm: The name of the algorithm, ``"filtered_sft"``, or ``module:Class``.
         task: The name of the task.
-        ability: What a policy learns on the task.
-        seed: The seed.
+        ability: The ability that a policy learns on the task.
+        seed: The seed of the run.
         num_generations: The size of groups if it differs from that of the task, or None.
         settings: The checksum of the settings of the task (`TaskRecipes.digest`).
         metric: The headline metric.

@@ -35,7 +35,7 @@ class Plan(NamedTuple):
     Attributes:
         algorithm: The name of the algorithm, `FILTERED_SFT`, or ``module:Class``.
         task: The settings of the task.
-        seed: The seed.
+        seed: The seed of the run.
         num_generations: The size of groups; None for that of the task.
     """
 
@@ -75,7 +75,7 @@ def run_cell(plan: Plan, folder: Path, runs: Path, threads: int) -> ComparisonCe
     """Run a cell, or continue it.
 
     Args:
-        plan: The cell.
+        plan: The task, the algorithm and the seed of the cell.
         folder: The folder of results, which contains the cell of GRPO if `plan` is filtered SFT.
         runs: The folder of the runs of all cells.
         threads: Number of threads of the policy.
@@ -109,7 +109,10 @@ def _training(plan: Plan, folder: Path) -> Phase:
         return with_algorithm(phase, plan.algorithm, plan.num_generations)
     grpo = plan._replace(algorithm=REFERENCE).file(folder)
     if not grpo.exists():
-        raise RunError("Filtered SFT takes as long as GRPO, which has no cell.")
+        raise RunError(
+            f"Filtered SFT is trained for as long as {REFERENCE}, and {grpo} does not exist: add "
+            f"{REFERENCE} to the algorithms."
+        )
     return filtered_sft(plan.task, equal_steps(read_cell(grpo)))
 
 

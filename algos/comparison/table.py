@@ -25,7 +25,7 @@ TEACHER, SFT = "teacher", "SFT"
 
 
 class Place(NamedTuple):
-    """Names a cell of one row of the table."""
+    """Identifies a cell of a row: the results on one task with one seed."""
 
     task: str
     seed: int
@@ -133,8 +133,8 @@ def table(rows: Sequence[ComparisonRow], tasks: Sequence[str]) -> str:
     """Return the table and the differences that the intervals separate, as Markdown.
 
     Args:
-        rows: The rows.
-        tasks: The columns.
+        rows: The rows, as `rows_of` returns them.
+        tasks: The names of the tasks, which are the columns.
     """
     compared = differences(rows)
     head = [

@@ -29,7 +29,7 @@ class Task:
     """Describes a task of the suite.
 
     Attributes:
-        ability: What a policy learns on the task.
+        ability: The ability that a policy learns on the task.
         recipe: The recipe that the task is derived from, a name or a TOML file.
         steps: Number of steps of an algorithm, planned such that a cell takes at most two minutes
             on two cores; None takes that of the recipe.
@@ -60,7 +60,7 @@ class TaskRecipes:
 
     Attributes:
         name: The name of the task.
-        ability: What a policy learns on the task.
+        ability: The ability that a policy learns on the task.
         recipe: The recipe with the phases `WARM_UP` and `TRAINING`, the latter with GRPO.
         filtered: The phase of SFT on the demonstrations with the highest reward; None if the recipe
             of the task has none.

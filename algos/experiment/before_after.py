@@ -24,7 +24,7 @@ class Change(NamedTuple):
 
 
 def largest_change(before: Path, after: Path) -> Change | None:
-    """Return the episodes with the largest gain of reward, the first one of equal ones.
+    """Return the two episodes of the sample whose reward increased most; the first of equal ones.
 
     Args:
         before: A file of episodes.

@@ -33,7 +33,10 @@ class EnvironmentConfig:
         if not 0 < self.weight < float("inf"):
             raise ConfigurationError(f"weight must be a number above 0, got {self.weight}.")
         if self.rows is not None and not self.data:
-            raise ConfigurationError("rows are rows of a data set: name it with data.")
+            raise ConfigurationError(
+                f"rows selects rows of a data set, got rows={str(self.rows)!r} without data: set "
+                "data, or omit rows."
+            )
 
 
 @dataclass(frozen=True)

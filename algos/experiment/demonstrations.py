@@ -44,7 +44,7 @@ def find_demonstrations(
 
     Args:
         policy: The policy at the start of the phase.
-        recipe: The recipe.
+        recipe: The recipe that contains the phase.
         phase: The phase of SFT.
 
     Raises:
@@ -98,7 +98,7 @@ def length_warnings(demonstrations: Sequence[Episode], recipe: Recipe) -> Iterat
 
     Args:
         demonstrations: Encoded episodes.
-        recipe: The recipe.
+        recipe: The recipe with the phases of RL.
     """
     segments = [segment for episode in demonstrations for segment in episode.segments]
     turns = [span.end - span.start for segment in segments for span in segment.turns]

@@ -43,7 +43,7 @@ def changes_of(recipe: Recipe) -> list[str]:
 
 
 def check_same_steps(recipe: Recipe) -> None:
-    """Check that no phase of a run, whose phases other runs use, has another number of steps.
+    """Check that every phase of a run that other runs share has its former number of steps.
 
     Raises:
         RunError: If a phase has.
@@ -122,7 +122,10 @@ def _opened(recipe: Recipe, longer: Collection[str], results: Results) -> list[s
 
 
 def _starts_rl(recipe: Recipe, opened: Collection[str]) -> bool:
-    """Return whether the first phase of RL, before which baselines are scored, starts from them."""
+    """Return whether the first phase of RL starts with the weights of one of the opened phases.
+
+    Baselines are scored with these weights, before that phase.
+    """
     first = next((name for name, phase in recipe.phases.items() if not phase.is_sft), None)
     return first is not None and recipe.begins_with(first) in opened
 
@@ -138,7 +141,7 @@ def _settings(recipe: Recipe) -> dict[str, Any]:
 def _saved_settings(recipe: Recipe) -> dict[str, Any]:
     path = recipe.folder / RECIPE_FILE
     if not path.exists():
-        raise RunError(f"There is no run {recipe.folder} to resume.")
+        raise RunError(f"There is no run {recipe.folder} to resume: start it without --resume.")
     try:
         saved = with_new_names(unsealed(read_json_at(path)))
         if not all(isinstance(phase["steps"], int) for phase in saved["phases"].values()):

@@ -184,7 +184,9 @@ def make_policy(recipe: Recipe, model: str | Path, freeze_vision: bool) -> Train
             **options,
         )
     except TypeError as error:
-        raise ConfigurationError(f"model: {error}.") from error
+        raise ConfigurationError(
+            f"An entry of model.options is not an option of TransformersPolicy: {error}."
+        ) from error
     return policy
 
 
@@ -207,7 +209,9 @@ def make_baseline(recipe: Recipe, name: str, policy: Policy[Any]) -> Policy[Any]
     try:
         baseline: Policy[Any] = made(policy, **recipe.evaluation.baseline_options)
     except TypeError as error:
-        raise ConfigurationError(f"evaluation.baseline_options: {error}.") from error
+        raise ConfigurationError(
+            f"An entry of evaluation.baseline_options is not an option of {name!r}: {error}."
+        ) from error
     return baseline
 
 
@@ -219,7 +223,9 @@ def make_sampler(recipe: Recipe, model: str | Path) -> EnginePolicy[Any] | None:
     try:
         engine: EnginePolicy[Any] = made(model, **recipe.sampler.options)
     except TypeError as error:
-        raise ConfigurationError(f"sampler: {error}.") from error
+        raise ConfigurationError(
+            f"An entry of sampler.options is not an option of {recipe.sampler.name!r}: {error}."
+        ) from error
     return engine
 
 

@@ -27,7 +27,7 @@ ExecutorName = Literal["inline", "threads", "processes", "ray"]
 
 
 def is_folder_name(name: str) -> bool:
-    """Return whether a name is the name of a folder and not a path."""
+    """Return whether a text can be the name of one folder, and is not a path."""
     return name not in ("", ".", "..") and Path(name).name == name
 
 
@@ -125,7 +125,10 @@ class Phase:
                 f"evaluate_every must be at least 0, got {self.evaluate_every}."
             )
         if self.reference and self.is_sft:
-            raise ConfigurationError("A phase of SFT has no reference policy.")
+            raise ConfigurationError(
+                "A phase of SFT has no reference policy, got reference="
+                f"{self.reference!r}: omit it."
+            )
         self.trainer(seed=0)  # checks steps and timeout
 
 
@@ -174,9 +177,14 @@ class Recipe:
 
     def __post_init__(self) -> None:
         if not self.environments:
-            raise ConfigurationError("A recipe needs at least one environment, got none.")
+            raise ConfigurationError(
+                "A recipe needs at least one environment, got none: add a table "
+                "[environments.NAME]."
+            )
         if not self.phases:
-            raise ConfigurationError("A recipe needs at least one phase, got none.")
+            raise ConfigurationError(
+                "A recipe needs at least one phase, got none: add a table [phases.NAME]."
+            )
         if self.num_processes < 1:
             raise ConfigurationError(f"num_processes must be at least 1, got {self.num_processes}.")
         for name in (self.name, *self.environments, *self.phases):
@@ -227,7 +235,9 @@ class Recipe:
     def _check_phases(self) -> None:
         names = list(self.phases)
         if all(phase.control for phase in self.phases.values()):
-            raise ConfigurationError("Every phase is a control; at least one must not be one.")
+            raise ConfigurationError(
+                f"At least one phase must not be a control, got only controls: {', '.join(names)}."
+            )
         if reserved := {"evaluation", MODEL, "samples"} & self.phases.keys():
             raise ConfigurationError(f"A phase cannot be called {reserved.pop()!r}.")
         for place, (name, phase) in enumerate(self.phases.items()):

@@ -34,7 +34,7 @@ def report_run(recipe: Recipe, folder: Path, results: Results, console: Console)
         recipe: The recipe.
         folder: The folder of the run.
         results: The results of all phases.
-        console: The console.
+        console: The console to print to.
     """
     logs = [path for phase in recipe.phases if (path := folder / phase / METRICS).exists()]
     declared = parts.headline_metrics(recipe)

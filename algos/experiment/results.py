@@ -32,7 +32,7 @@ def measure(
     Every process plays its share, and all return the scores of all episodes.
 
     Args:
-        policy: The policy.
+        policy: The policy that plays.
         recipe: The recipe.
         control: A control of `visenv.evaluation.controls`; ``""`` for none.
         folder: The folder for the greedy episodes, with a file for each environment.

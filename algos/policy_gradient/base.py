@@ -194,7 +194,8 @@ class PolicyGradient(Algorithm):
     def _divergence(self, batch: Batch) -> torch.Tensor:
         if batch.reference_logprobs is None:
             raise ConfigurationError(
-                f"kl_coef is {self.kl_coef}, but the batch has no reference_logprobs."
+                f"kl_coef={self.kl_coef} needs the log-probabilities of a reference, and the batch "
+                "has no reference_logprobs: set kl_coef=0, or keep a reference."
             )
         divergence = ESTIMATORS[self.kl_estimator](batch.logprobs, batch.reference_logprobs)
         return divergence * token_ratio(batch) if self.kl_ratio else divergence

@@ -143,7 +143,10 @@ def parameter_groups(
     """Return the matrices and the vectors of the policy as separate, non-empty groups."""
     parameters = [each for each in policy.parameters() if each.requires_grad]
     if not parameters:
-        raise ConfigurationError("The policy has no parameter that may be trained.")
+        raise ConfigurationError(
+            "A trained policy needs at least one parameter with requires_grad, and this "
+            f"{type(policy).__name__} has none: freeze fewer parts of the model."
+        )
     matrices = [each for each in parameters if _dimensions(each) >= 2]
     vectors = [each for each in parameters if _dimensions(each) < 2]
     groups = [

@@ -22,7 +22,7 @@ class TrainingSegment:
     """Holds a segment with the advantages of its tokens.
 
     Attributes:
-        segment: The segment.
+        segment: The tokens, as the policy sampled them.
         advantages: float32 ``[length]``, 0 outside the loss mask.
         images: The images and videos of the segment, by hash.
         group: The number of the segment's group in the step.

@@ -46,7 +46,7 @@ class HeldOutEpisodes(NamedTuple):
     Attributes:
         env: The name of the environment.
         way: One of `WAYS`.
-        episodes: The episodes.
+        episodes: The episodes of the samples that this process plays.
     """
 
     env: str
@@ -339,7 +339,7 @@ class Evaluator:
 
 
 def _headline_at(path: Path) -> float:
-    """Return the value of the headline metric for which weights were kept."""
+    """Return the headline metric of the best weights, which the file beside them contains."""
     check_checksums(path.parent, required=True, names=[path.name])
     try:
         return float(read_json_at(path)["headline"])

@@ -46,7 +46,7 @@ def is_in_parts(module: torch.nn.Module) -> bool:
 
 
 def _restore(module: torch.nn.Module, plain: dict[int, torch.nn.Parameter]) -> None:
-    """Replace the dictionaries of DeepSpeed, and the parameters in `plain`, by plain ones.
+    """Restore the plain dictionaries that DeepSpeed replaced, with the parameters in `plain`.
 
     Parameters that were the same object remain the same object.
     """

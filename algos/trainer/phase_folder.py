@@ -68,7 +68,7 @@ def checkpoint_bytes(policy: TrainablePolicy[Any]) -> int:
 
 
 def added_checkpoints(config: TrainerConfig, step: int, existing: int) -> int:
-    """Return by how many checkpoints a run at most exceeds those that exist already.
+    """Return the maximum number of checkpoints that a run adds to the existing ones.
 
     A new checkpoint is written before an old one is deleted.
 

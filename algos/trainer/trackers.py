@@ -59,7 +59,7 @@ def _tensorboard(folder: Path, step: int) -> GeneralTracker:
 
 
 def _wait_for_a_later_name(folder: Path) -> None:
-    """Wait, for at most a second, until a new file of TensorBoard follows all earlier ones.
+    """Wait, for at most a second, until the name of a new file sorts after those in the folder.
 
     TensorBoard reads its files in the order of their names, which contain the time in whole
     seconds. A run that continues within a second could otherwise write a file that is read before
@@ -162,7 +162,7 @@ class Trackers:
         Args:
             step: The step, counted from 1.
             name: The name of the example, such as ``"examples/train"``.
-            episode: The episode.
+            episode: An episode with its messages.
         """
         text, picture = transcript(episode), image_strip(episode)
         self._each(lambda tracker: _log_example(tracker, step, name, text, picture))

@@ -105,7 +105,10 @@ class Trainer:
         self._reference = reference
         check_trackers(self._trackers)
         if reference is not None and not algorithm.needs_reference:
-            raise ConfigurationError("A reference was given, but the algorithm has no KL term.")
+            raise ConfigurationError(
+                f"A reference was given, but {type(algorithm).__name__} has no KL term: set its "
+                "kl_coef above 0, or omit the reference."
+            )
         if is_first():  # other processes may check after the first one has started to write
             _check_folder(self.folder, resume)
 
@@ -227,7 +230,7 @@ class Trainer:
 
 def _check_folder(folder: Path, resume: bool) -> None:
     if resume and not folder.is_dir():
-        raise RunError(f"There is no run {folder} to resume.")
+        raise RunError(f"There is no run {folder} to resume: start it without --resume.")
     if not resume and (folder / "metrics.jsonl").exists():
         raise RunError(
             f"{folder} holds a run already. Continue it with --resume, or use another name."

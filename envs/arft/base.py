@@ -1,4 +1,4 @@
-"""Defines the base class of both environments: turns of tags, a last turn without tools, scores."""
+"""Defines `ArftEnv`, the base class of both environments, whose last turn has no tools."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ArftEnv(VisEnv):
 
     Args:
         source: The samples.
-        preset: The preset.
+        preset: The settings of images and prompt.
         render_mode: ``"ansi"``, ``"rgb_array"`` or None.
         on_abort: ``"truncate"`` or ``"raise"``, see `VisEnv`.
     """
@@ -92,7 +92,7 @@ class ArftEnv(VisEnv):
 
     @override
     def turn_notice(self) -> tuple[Part, ...]:
-        """Return a notice before the last turn that this turn must answer."""
+        """Return the notice that the next turn is the last one and must answer, or nothing."""
         return (prompts.ANSWER_NOW,) if self.turns_left == 1 else ()
 
     @override

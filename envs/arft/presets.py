@@ -168,5 +168,7 @@ def choose(
     check_choice("compat mode", compat or "arft", ("arft",))
     preset = choose_preset(env_id, maker, presets, name, changes)
     if preset.turns < 2:
-        raise ConfigurationError("An episode needs at least 2 turns, one to act and one to answer.")
+        raise ConfigurationError(
+            f"turns must be at least 2, one turn to act and one to answer, got {preset.turns}."
+        )
     return ArftConfig(preset, reward, compat, env)

@@ -22,7 +22,7 @@ from .world.labels import names, normal_words
 from .world.things import FrameSize, Things, boxes, owners
 
 _MOST_VALUES = 2**26
-"""Most values of the masks of all things of a frame."""
+"""Maximum number of values of the masks of all things of a frame."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=STRICT)
@@ -59,7 +59,8 @@ class GroundedTruth(MediaTruth):
         targets: The labels that a grounded reasoning points to.
         events: The events of a video; first those that a grounded reasoning cites.
         key_events: The number of events that a grounded reasoning cites.
-        asked: What the question asks about; None in episodes of version 1 of the world.
+        asked: The relation that the question asks about; None in episodes of version 1 of the
+            world.
         entailments: The statements that entailed answers in version 1 of the world.
         counted: The label whose points are counted by the reasoning; ``""`` if nothing is counted.
         shortcut: Whether the tint of the background was chosen to match the answer.

@@ -49,7 +49,9 @@ def make_teachers(
     if isinstance(teachers, str):
         raise ConfigurationError(f'teachers must be "oracle" or scorers by name, got {teachers!r}.')
     if noise:
-        raise ConfigurationError("noise needs the oracle; it cannot be added to other teachers.")
+        raise ConfigurationError(
+            f'noise is an option of teachers="oracle", got noise={noise!r} with scorers: omit it.'
+        )
     return model_teachers(teachers, pointing_coordinates)
 
 

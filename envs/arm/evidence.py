@@ -73,12 +73,13 @@ OPEN_END = 1000
 
 
 def useful(log: EventLog, sample: Sample, rule: CallRule) -> bool:
-    """Return whether the calls of an episode count under a rule.
+    """Return whether the tool calls of an episode earn the tool reward.
 
     Args:
         log: The events of the episode.
-        sample: Its sample.
-        rule: See the module; ``"published"`` only requires a result.
+        sample: The sample of the episode.
+        rule: ``"published"`` requires a result, ``"belongs"`` also that a result is part of the
+            sample, and ``"evidence"`` also that the results show the evidence of the sample.
     """
     if rule == "published":
         return any(call.ok for call in log.tool_calls)

@@ -22,7 +22,7 @@ class ConstraintCheck:
 
     Attributes:
         name: The name of the check (`visenv.checks`).
-        arguments: Its JSON-like arguments without the response.
+        arguments: The JSON-like arguments of the check, without the response.
     """
 
     name: str
@@ -120,7 +120,7 @@ class Constraint:
     """Describes one constraint of an instruction.
 
     Attributes:
-        key: Its name in the data set.
+        key: The name of the constraint in the data set.
         text: The requirement for a response.
         method: The method of judging it: ``"rule_based"``, ``"direct_gpt"`` or ``"cmp_gpt"``.
         checks: The text checks that together decide it; empty if a language model judges it.
@@ -137,7 +137,7 @@ class InstructionTruth(GroundTruth):
     """Holds the ground truth of an instruction.
 
     Attributes:
-        constraints: Its constraints.
+        constraints: The constraints that a response must satisfy.
     """
 
     constraints: tuple[Constraint, ...] = ()

@@ -160,7 +160,7 @@ def choose(env_id: str, maker: Callable[..., Any], settings: ArmSettings) -> Arm
     agent = mode == "agent"
     if agent and preset.turns < 2:
         raise ConfigurationError(
-            "An agent needs at least 2 turns, one with tools and one to answer; without tools: "
-            'mode="no_tool".'
+            "turns must be at least 2, one with tools and one to answer, got "
+            f'{preset.turns}. Without tools: mode="no_tool".'
         )
     return ArmConfig(preset, reward, call_rule, agent, compat, env)

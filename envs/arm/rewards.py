@@ -158,7 +158,7 @@ def lost_share(log: EventLog, sample: Sample, reading: EpisodeReading, shown: bo
 
     Args:
         log: The events of the episode.
-        sample: Its sample.
+        sample: The sample of the episode.
         reading: The rules by which the episode is evaluated.
         shown: Whether a call with a result counts.
     """

@@ -74,7 +74,7 @@ def instruction_sample(row: Row) -> Sample:
     checks = _checks(row.value("checks"))
     constraint = row.optional_text("constraint") or "; ".join(map(_described, checks))
     if not constraint:
-        raise DataError("the row has neither a constraint nor checks")
+        raise DataError("a row needs one of the columns constraint and checks, and both are empty")
     return judging_sample(
         id=row.id,
         instruction=row.text("prompt"),

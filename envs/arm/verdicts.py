@@ -101,7 +101,7 @@ _REST = (
     r"|opinion|indeed|too|without|doubt|certainly|is better"
     r"|(?:more |most )?(?:accurate|helpful|correct|complete))\b))*"
 )
-"""What may follow a preference. Other words limit it: ``better formatted``, ``better at it``."""
+"""Words that may follow a preference. Others limit it: ``better formatted``, ``better at it``."""
 
 _PREFERENCE_PHRASES = ClaimPhrases(
     declaring=re.compile(

@@ -113,7 +113,7 @@ class EBHabitat(HouseEnv):
 
     @override
     def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
-        """Take a turn: run a plan."""
+        """Execute one plan, until the goal is reached, an action fails or a limit is exceeded."""
         observation, reward, terminated, truncated, info = super().step(action)
         return observation, reward, terminated, truncated, {**info, **self._placeholders()}
 

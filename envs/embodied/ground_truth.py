@@ -35,10 +35,10 @@ class HouseTruth(GroundTruth):
         colors: The colors of the objects of such a reference; empty if they were drawn.
         apart: Whether the objects to choose from had to be in different fixtures.
         task: The type of task.
-        goal: The goal.
+        goal: The conditions and guards of the task.
         plan: Ids of actions that reach the goal.
         targets: The object that the reference matches, if there are look-alikes.
-        others: The look-alikes.
+        others: The names of the look-alikes of the object of the task.
     """
 
     seed: int

@@ -145,7 +145,11 @@ def make_eb_alfred(
     check_choice("simulator", simulator, ("house", "thor"))
     if simulator == "house":
         if player or interpreter or host_limits:
-            raise ConfigurationError('player, interpreter and host_limits need simulator="thor".')
+            raise ConfigurationError(
+                'player, interpreter and host_limits are options of simulator="thor", got '
+                f'simulator="house" with player={player!r}, interpreter={interpreter!r} and '
+                f"host_limits={host_limits!r}."
+            )
         return _make_eb(EBAlfred, "alfred", data, _house, preset, settings)
     check_choice("player_server", player_server, ("wsgi", "fifo"))
     thor = ThorOptions(find_player(player), player_server, interpreter, host_limits or {})
@@ -159,7 +163,10 @@ def make_eb_alfred(
             f"{thor.player!r}."
         )
     if {"subset", "split"} & settings.keys():
-        raise ConfigurationError('Name the subset of published tasks as "…?subset=base" in data.')
+        raise ConfigurationError(
+            "subset and split are options of House: name the subset of published tasks in "
+            f'data, as in "eb_alfred:FOLDER?subset=base"; got data={data!r:.80}.'
+        )
     published = open_published(data, thor.name)
     return _make_eb(EBAlfredScenes, "alfred", published, thor.runner, preset, settings)
 
@@ -207,7 +214,9 @@ def make_eb_habitat(
     if simulator == "house":
         if assets or interpreter or host_limits:
             raise ConfigurationError(
-                'assets, interpreter and host_limits need simulator="habitat".'
+                'assets, interpreter and host_limits are options of simulator="habitat", got '
+                f'simulator="house" with assets={assets!r}, interpreter={interpreter!r} and '
+                f"host_limits={host_limits!r}."
             )
         return _make_eb(EBHabitat, dialect, data, _house, preset, settings)
     habitat = HabitatOptions(assets, interpreter, host_limits or {})

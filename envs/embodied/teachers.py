@@ -56,7 +56,7 @@ class TakesLookalike(LapsingTeacher["HouseEnv"]):
         return env.direct_turn(str(rng.choice(others)))
 
     def _next_detour(self, env: HouseEnv) -> int | None:
-        """Return the look at the next look-alike that nobody needs to look at; None for no look."""
+        """Return the id of the look at the next unneeded look-alike; None after the last detour."""
         if not env.tools or env.simulation.state.held or env.next_look():
             return None
         needless = env.needless_looks()

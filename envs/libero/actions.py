@@ -23,10 +23,10 @@ _LAST_CENTER = LAST_BIN / (LAST_BIN + 1)
 
 ACTION_SIZE = 7
 MOST_ROWS = 16
-"""Most actions of a turn of text."""
+"""Maximum number of actions of a turn of text."""
 
 MOST_NATIVE_ROWS = 520
-"""Most actions of a chunk of numbers: the environment steps of the longest suite."""
+"""Maximum number of actions of a chunk of numbers: the environment steps of the longest suite."""
 
 Row = NDArray[np.float64]
 

@@ -20,7 +20,8 @@ from .presets import PRESETS, STEP_LIMITS, LiberoPreset, step_limit
 from .tools import ActionChunkTool
 
 LONGEST_NATIVE_TURN = 1 << 17
-"""Most characters of a turn with native actions: `MOST_NATIVE_ROWS` rows have at most 93,600."""
+"""Maximum number of characters of a turn with native actions: `MOST_NATIVE_ROWS` rows have at most
+93,600."""
 
 
 class Libero(VisEnv):

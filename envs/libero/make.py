@@ -82,13 +82,19 @@ def make(
     check_choice("actions", actions, ("bins", "native"))
     check_choice("record", record, ("none", "turns", "actions"))
     if statistics is not None and actions == "native":
-        raise ConfigurationError("statistics need actions='bins'; native actions have none.")
+        raise ConfigurationError(
+            f"statistics is an option of actions='bins', got statistics={statistics!r:.80} with "
+            "actions='native': omit it."
+        )
     if actions == "native" and "turns" not in overrides:
         chosen = replace(chosen, turns=None)
     if isinstance(data, str):
         data = open_tasks(data, tasks, states, layout_seed)
     elif tasks is not None or states is not None:
-        raise ConfigurationError("tasks and states need a suite as data.")
+        raise ConfigurationError(
+            "tasks and states select samples of a suite, such as data='libero_spatial', got "
+            f"data={type(data).__name__}: omit them for a source."
+        )
     spec = SimulatorSpec.of(
         TARGET,
         {"assets": assets},

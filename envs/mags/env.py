@@ -43,7 +43,7 @@ class TextIgnored(NamedTuple):
 
     Attributes:
         turn: The index of the turn, from 0.
-        text: The text.
+        text: The ignored text.
     """
 
     turn: int

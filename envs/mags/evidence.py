@@ -1,9 +1,10 @@
-"""Decides what the boxes of round 1 have shown, for procedural scenes whose evidence is known.
+"""Computes how much of the known evidence of a procedural scene the boxes of round 1 have shown.
 
-Without this, tiles in a corner would earn more than a look at all signs, because a scene has more
-signs than counted ones. A box is a hit if its crop contains a sign that must be looked at, and a
-miss otherwise. The log does not show whether a policy uses what it sees; therefore the terms for
-zooming are corrected for chance: a wrong answer costs what a lucky guess gains.
+A box is a hit if its crop contains a sign that must be looked at, and a miss otherwise. Without
+the penalty for misses, boxes on a grid would earn more than a look at all counted signs, because a
+scene has more signs than counted ones. The log does not show whether a policy uses the crops.
+The terms for zooming are therefore corrected for chance: a wrong answer loses as much as a lucky
+guess gains.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ MISS = 0.05
 
 
 class ShownEvidence(NamedTuple):
-    """Describes what the boxes have shown.
+    """Describes the evidence that the boxes have shown.
 
     Attributes:
         coverage: The share of the signs to look at that a crop contained, 0 to 1.
@@ -58,7 +59,7 @@ def knows_evidence(sample: Sample) -> bool:
 
 
 def shown_evidence(log: EventLog, sample: Sample) -> ShownEvidence:
-    """Return what the boxes of round 1 have shown."""
+    """Return the evidence that the boxes of round 1 have shown."""
     evidence = evidence_of(sample)
     details = [call.detail for call in log.tool_calls if call.turn == 0 and "boxes" in call.detail]
     written = sum(detail["written"] for detail in details)

@@ -104,12 +104,18 @@ def make(
     if data == "procedural":
         source, chosen = _procedural(chosen, kinds, samples)
     elif kinds is not None or samples:
-        raise ConfigurationError("kinds and samples need procedural data.")
+        raise ConfigurationError(
+            "kinds and samples are options of procedural data, got "
+            f"kinds={kinds!r}, samples={samples!r} and data={data!r:.80}: omit them."
+        )
     else:
         source = open_data(data, ONE_IMAGE) if isinstance(data, str) else data
     check_choice("zoom rule", zoom_rule or "valid", get_args(ZoomRule))
     if compat and zoom_rule == "evidence":
-        raise ConfigurationError('compat="paper" needs zoom_rule="valid", the printed formulas.')
+        raise ConfigurationError(
+            f'compat={compat!r} computes the printed formulas, got zoom_rule="evidence": set '
+            'zoom_rule="valid", or omit it.'
+        )
     if zoom_rule is None:
         zoom_rule = "evidence" if data == "procedural" and not compat else "valid"
     if most_overlap is None:

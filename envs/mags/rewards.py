@@ -22,12 +22,13 @@ term                weight  value
 
 ``extra`` is 0.05 for each valid box beyond max(a*, 1).
 
-In procedural scenes, where the signs that decide the answer are known, stage 2 pays for what the
-boxes have shown (``zoom_rule="evidence"``, `visenv.envs.mags.evidence`): ``zoom`` is S·G·F, and
-``zoom_format`` is the value above times G·F. G = max(0, c - 0.05·m), where c is the share of these
-signs that a crop contained and m the number of boxes that showed none. F is 1 for an exact answer,
-otherwise -1/(K - 1), where K is the number of possible answers. A policy that guesses therefore
-gains nothing by zooming, wherever it looks. ``zoom_rule="valid"`` pays the formulas of the table.
+In procedural scenes, where the signs that decide the answer are known, stage 2 pays for the signs
+that the boxes have shown (``zoom_rule="evidence"``, `visenv.envs.mags.evidence`): ``zoom`` is
+S·G·F, and ``zoom_format`` is the value above times G·F. G = max(0, c - 0.05·m), where c is the
+share of these signs that a crop contained and m the number of boxes that showed none. F is 1 for an
+exact answer, otherwise -1/(K - 1), where K is the number of possible answers. A policy that guesses
+therefore gains nothing by zooming, wherever it looks. ``zoom_rule="valid"`` pays the formulas of
+the table.
 
 ``compat="paper"`` pays the formulas as
 printed: without ``extra``, with both cases of ``zoom_format`` and ``zoom`` at d = 0.4, and with

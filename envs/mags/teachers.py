@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class BoxesBeside(AimingTeacher["MagsZoom"]):
-    """Names too many boxes, beside the objects, and answers from what the crops contain.
+    """Names too many boxes, beside the objects, and answers from the content of the crops.
 
     Each box of the oracle is moved by an error of its own, in sides of the box. The further boxes
     have the size of the first one and random positions. The teacher counts the objects that a crop

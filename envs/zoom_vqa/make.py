@@ -94,7 +94,10 @@ def make(
     check_choice("tool", tool, get_args(ZoomTool))
     check_choice("tool rule", tool_rule or "published", get_args(ToolRule))
     if tool_rule == "evidence" and (compat or data != "procedural"):
-        raise ConfigurationError('tool_rule="evidence" needs procedural data, without compat.')
+        raise ConfigurationError(
+            'tool_rule="evidence" needs data="procedural" without compat, got '
+            f'data={data!r:.80} and compat={compat!r}. Use tool_rule="published".'
+        )
     if tool_rule is None:
         tool_rule = "evidence" if data == "procedural" and not compat else "published"
     weights = RewardWeights(alpha, beta, gamma, lambda_)
@@ -121,7 +124,8 @@ def _source(data: str | Source, preset: ZoomVQAPreset, scenes: Mapping[str, Any]
     if data != "procedural":
         if scenes:
             raise ConfigurationError(
-                "scenes needs procedural data; a data set has no procedural scenes."
+                "scenes changes the procedural scenes, got "
+                f"scenes={dict(scenes)!r} with data={data!r:.80}: omit it."
             )
         return open_data(data, ONE_IMAGE) if isinstance(data, str) else data
     if preset.world is None:

@@ -94,7 +94,8 @@ def paper_terms(
         scan_turn: Splits a turn at the tags of the environment's grammar.
         compat: ``"r1_vlm"`` reproduces the public code's spacing check, which is always passed,
             and its edit score of two empty strings, 0.
-        tool_rule: The calls that the tool term pays for, see the module.
+        tool_rule: ``"published"`` pays every successful call, ``"evidence"`` only a crop that
+            contains the detail; see the module.
     """
     if tool_rule == "published":
         tool = of_log(tool_success)

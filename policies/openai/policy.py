@@ -61,9 +61,9 @@ class OpenAIPolicy(Policy[ChatSession]):
         extra: Further fields of the request body, which override other fields, for example
             ``{"top_p": 0.9}`` or ``{"logprobs": True}``. None removes a field, as in
             ``{"max_tokens": None, "max_completion_tokens": 512}``.
-        timeout: Most seconds of one attempt.
+        timeout: Maximum number of seconds of one attempt.
         retries: Further attempts after a failure that may be temporary (`ChatClient`).
-        concurrency: Most requests at the same time.
+        concurrency: Maximum number of requests at the same time.
 
     Raises:
         ConfigurationError: If an option has an invalid value or looks like a credential, or the key

@@ -54,7 +54,7 @@ def joined(
     the environment asked for no thought, the reasoning is left out.
 
     Args:
-        reply: The reply.
+        reply: The reply, split into reasoning and content.
         messages: The conversation.
         request: The request of the environment.
         sent_prefill: Whether the server continues the prefill of the request.

@@ -53,7 +53,10 @@ class RegexConstraint:
         state = self.start
         for place, token in enumerate(token_ids):
             if not self.allowed(state)[token]:
-                raise PolicyError(f"Token {token}, number {place}, violates the constraint.")
+                raise PolicyError(
+                    f"The token {token} at the index {place} of the turn is not allowed by the "
+                    "regular expression with which the turn was sampled."
+                )
             states.append(state)
             if token != self._end:
                 state = self.after(state, token)

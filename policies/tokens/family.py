@@ -26,7 +26,7 @@ class MediaSpan(NamedTuple):
         item: The image or the video.
         start: Index of its first token.
         end: Index after its last token.
-        spans: Its placeholders: one span for an image; a video with text in between has several.
+        spans: The placeholders: one span for an image; a video with text in between has several.
     """
 
     item: Visual
@@ -36,12 +36,12 @@ class MediaSpan(NamedTuple):
 
 
 class Checkpoint(NamedTuple):
-    """Holds what a family is made of.
+    """Holds the parts of a checkpoint from which its family is made.
 
     Attributes:
         name: The folder or the hub name of the checkpoint.
-        config: Its configuration.
-        processor: Its processor.
+        config: The configuration of the model.
+        processor: The processor of transformers.
         template: The increments of its chat template.
     """
 

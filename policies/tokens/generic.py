@@ -52,7 +52,8 @@ class GenericFamily:
 
     Args:
         checkpoint: The checkpoint.
-        capacity: Most bytes of cached results; the least recently used are dropped first.
+        capacity: Maximum number of bytes of cached results; the least recently used are dropped
+            first.
 
     Raises:
         PolicyError: If the configuration names no token that is replaced by features.

@@ -30,7 +30,7 @@ def rope_positions(
 
     Args:
         length: Number of tokens in the stream.
-        spans: Its images and runs of videos, in order, each with one run of placeholders.
+        spans: The images and runs of videos, in order, each with one run of placeholders.
         grids: Patches ``(time, height, width)`` of each of them.
         merge: Patches per placeholder along one side.
         tokens_per_second: Positions per second of a video.

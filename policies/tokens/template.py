@@ -5,10 +5,10 @@ therefore needed not for a whole conversation, but for its next piece. The piece
 the template itself: a probe conversation of the same shape is rendered with markers in place of its
 texts, and the text after the marker of the last assistant turn is the increment.
 
-A test at the start asks three questions: whether the first increment is the rendering of the first
-messages; whether what follows a turn depends neither on the turn nor on what precedes it; and
-whether a control token ends a turn. How a template renders earlier turns is not asked (many omit
-their thoughts), because nothing is rendered a second time.
+A test at the start checks three properties: the first increment is the rendering of the first
+messages; the text after a turn depends neither on the turn nor on earlier messages; and a control
+token ends a turn. The rendering of earlier turns is not checked (many templates omit their
+thoughts), because nothing is rendered a second time.
 """
 
 from __future__ import annotations
@@ -106,10 +106,15 @@ class ChatTemplate:
             PolicyError: If it does not; the message says why.
         """
         if self._video_id is None:
-            raise PolicyError("The tokenizer has no special token for videos.")
+            raise PolicyError(
+                'The tokenizer has no special token for videos: set video="frames" for the policy.'
+            )
         shown = self._pieces((("user", ("video",)),), after_turn=True)
         if [piece.value for piece in shown if piece.kind == "item"] != [self._video_id]:
-            raise PolicyError("The chat template ignores message parts of the type 'video'.")
+            raise PolicyError(
+                "The chat template ignores message parts of the type 'video': set "
+                'video="frames" for the policy.'
+            )
         self._self_test("video")
 
     def increment(
@@ -248,7 +253,9 @@ class ChatTemplate:
         return found[0] if found and rendered.startswith(without) else ""
 
     def _self_test(self, item: Kind = "image") -> None:
-        """Ask the first two of the three questions; `_find_end` asks the third.
+        """Check the increment before the first turn and those after a turn; see the module.
+
+        `_find_end` checks that a control token ends a turn.
 
         Args:
             item: Kind of the item that is shown with the text.
@@ -277,9 +284,9 @@ class ChatTemplate:
                 found = self._render([*past, _assistant(said), *then], generate=True)
                 if not found.endswith(expected):
                     raise PolicyError(
-                        "What the chat template writes after a turn depends on the turn or on its "
-                        f"past: {expected!r} after {_ASSISTANT_MARK!r}, and after {said!r} "
-                        f"{found[-len(expected) :]!r}."
+                        "The text of the chat template after a turn depends on the turn or on "
+                        f"earlier texts: {expected!r} after {_ASSISTANT_MARK!r}, but "
+                        f"{found[-len(expected) :]!r} after {said!r}."
                     )
 
     def _put_together(self, asked: _Asked, item: Kind, *, after_turn: bool) -> list[int]:

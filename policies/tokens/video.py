@@ -47,7 +47,8 @@ class VideoEncoder:
     Args:
         processor: The processor of the model.
         tokens_per_second: M-RoPE positions per second, for runs of several steps.
-        capacity: Most bytes of cached videos; the least recently used are dropped first.
+        capacity: Maximum number of bytes of cached videos; the least recently used are dropped
+            first.
 
     Attributes:
         placeholder: The token that is replaced by features of a video.
@@ -62,7 +63,10 @@ class VideoEncoder:
     def __init__(self, processor: Any, tokens_per_second: float, capacity: int = 2**30) -> None:
         video_processor = getattr(processor, "video_processor", None)
         if video_processor is None:
-            raise PolicyError("Its processor has no video processor: torchvision is missing.")
+            raise PolicyError(
+                f"{type(processor).__name__} has no video processor: install torchvision, or set "
+                'video="frames" for the policy.'
+            )
         check_private_names(VIDEO_NAMES)
         self._processor = processor
         self._frames: Any = video_processor

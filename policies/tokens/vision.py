@@ -37,7 +37,8 @@ class ImageEncoder:
 
     Args:
         image_processor: The image processor of the model.
-        capacity: Most bytes of cached images; the least recently used are dropped first.
+        capacity: Maximum number of bytes of cached images; the least recently used are dropped
+            first.
 
     Attributes:
         merge: Patches per placeholder along one side.

@@ -130,8 +130,9 @@ def _spelling(tokenizer: Any, known: dict[str, int]) -> Callable[[str], bytes]:
     if decoder is not None and falls_back and decoder.decode(["x", "<0x41>", "▁y"]) == "xA y":
         return _byte_fallback
     raise PolicyError(
-        "The tokenizer is neither byte-level nor SentencePiece with byte fallback, so that the "
-        "bytes of its tokens are not known."
+        f"The tokenizer ({type(tokenizer).__name__}) must be byte-level, or SentencePiece with "
+        "byte fallback, because the bytes of its tokens are not known otherwise. Use another "
+        "checkpoint."
     )
 
 

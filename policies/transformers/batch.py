@@ -22,7 +22,7 @@ class Batcher(Generic[Item]):
     Args:
         run: Processes a batch in place. It blocks the loop on purpose, so that the batches are the
             same in every run.
-        size: Most requests in a batch.
+        size: Maximum number of requests in a batch.
     """
 
     def __init__(self, run: Callable[[Sequence[Item]], None], size: int) -> None:

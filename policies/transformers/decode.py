@@ -34,10 +34,10 @@ class Decoder:
 
     Args:
         network: The model.
-        family: Its family, which encodes images and videos.
+        family: The family of the model, which encodes images and videos.
         spelling: Bytes of each token, by id.
         end_id: The token that ends a turn.
-        context: Most tokens in a stream.
+        context: Maximum number of tokens in a stream.
     """
 
     def __init__(

@@ -34,7 +34,7 @@ class Generator:
     Args:
         network: The model.
         codec: The codec of the policy.
-        context: Most tokens in a stream.
+        context: Maximum number of tokens in a stream.
         bare: Whether LoRA adapters, if there are any, are disabled.
     """
 

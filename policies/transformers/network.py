@@ -31,13 +31,14 @@ class QwenVLParts:
         model: A model from `AutoModelForImageTextToText`; its head is replaced by `LogprobHead`.
         banned: bool ``[vocabulary]``: tokens with probability 0.
         fp32_head: Whether logits are computed in float32 for all types of the weights.
-        vision_cache: Most bytes of cached image features while the vision tower is frozen.
+        vision_cache: Maximum number of bytes of cached image features while the vision tower is
+            frozen.
         bare: Whether LoRA adapters, if there are any, are disabled.
 
     Attributes:
         model: The whole model.
-        vision: Its vision tower.
-        head: Its output projection.
+        vision: The vision tower of the model.
+        head: The output projection of the model.
     """
 
     def __init__(
@@ -71,7 +72,7 @@ class QwenVLParts:
         return device
 
     def check(self) -> None:
-        """Check what this version of transformers returns; see `VisionTower.check`."""
+        """Check the form of the features that transformers returns; see `VisionTower.check`."""
         self.vision.check()
 
     def forget(self) -> None:

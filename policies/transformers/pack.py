@@ -120,7 +120,7 @@ def check_segments(
         PolicyError: If there are none, or one of them cannot be scored, see `pack`.
     """
     if not segments:
-        raise PolicyError("There are no segments to score.")
+        raise PolicyError("A batch must contain at least one segment, got none.")
     for segment in segments:
         if segment.videos and not family.takes_videos:
             raise PolicyError(
@@ -137,7 +137,7 @@ def check_segments(
         if missing:
             raise PolicyError(f"The image or video {missing[0]} of a segment was not given.")
         if not len(segment):
-            raise PolicyError("A segment without tokens cannot be scored.")
+            raise PolicyError("A segment must contain at least one token, got none.")
         if segment.loss_mask[0]:
             raise PolicyError(
                 "The first token of a segment was sampled, but no token precedes it from which it "

@@ -74,7 +74,7 @@ class PaddedModel:
 
     Attributes:
         model: The whole model.
-        head: Its output projection.
+        head: The output projection of the model.
     """
 
     def __init__(

@@ -57,7 +57,7 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
         model: A checkpoint folder or a hub name.
         device: ``"cpu"``, ``"cuda"``, ``"cuda:1"``…
         dtype: Type of the weights: ``"float32"``, ``"bfloat16"`` or ``"float16"``.
-        max_batch: Most turns that are sampled at the same time.
+        max_batch: Maximum number of turns that are sampled at the same time.
         min_pixels: Smaller images are enlarged to this; None keeps the checkpoint's own limit.
         max_pixels: Larger images are shrunk to this; None keeps the checkpoint's own limit. Both
             limits apply to images; videos keep the limits of the checkpoint's video processor.
@@ -66,7 +66,7 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
         fp32_head: Whether logits are computed in float32 for all values of `dtype`.
         freeze_vision: Whether the vision tower is not trained; its features of an image are then
             cached.
-        vision_cache: Most bytes of cached features.
+        vision_cache: Maximum number of bytes of cached features.
         lora: `LoraSettings`, or their fields by name. If given, only adapters of the language model
             are trained.
         gradient_checkpointing: Whether the activations of each layer are recomputed for the

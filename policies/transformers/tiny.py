@@ -67,7 +67,7 @@ class TinyConfig:
         position_std: Standard deviation of the vision tower's learned positions (Qwen3-VL). At the
             usual 0.02, the patch embeddings dominate them, and locations are not learned in
             hundreds of steps.
-        context: Most tokens in a conversation.
+        context: Maximum number of tokens in a conversation.
         seed: Seed of the weights; it determines the model.
     """
 

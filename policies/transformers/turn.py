@@ -26,11 +26,11 @@ class RunningTurn:
         increment: The new messages, which `show` appends to the stream.
         rng: Draws one uniform number for each token; None is greedy.
         temperature: Divisor of the logits.
-        limit: Most tokens.
+        limit: Maximum number of tokens.
         stop: Strings that end the turn, as bytes.
         constraint: The constraint of the turn, or None.
         token_ids: The sampled tokens.
-        logprobs: Their log-probabilities.
+        logprobs: The log-probabilities of the sampled tokens, in nats.
         finish: The finish reason, or None while the turn continues.
     """
 
@@ -61,7 +61,7 @@ class RunningTurn:
 
         Args:
             family: The family of the model.
-            context: Most tokens in a stream.
+            context: Maximum number of tokens in a stream.
         """
         self.stream.show(self.increment, family)
         self.limit = min(self.limit, context - len(self.stream.token_ids))
@@ -70,10 +70,10 @@ class RunningTurn:
         """Add a sampled token, and check whether it ends the turn.
 
         Args:
-            token: Its id.
-            logprob: Its log-probability.
+            token: The id of the token.
+            logprob: The log-probability of the token, in nats.
             ends: Whether it is the token that ends turns.
-            spelled: Its bytes.
+            spelled: The bytes of the token.
         """
         self.token_ids.append(token)
         self.logprobs.append(logprob)

@@ -62,7 +62,7 @@ class VisionTower:
 
     Args:
         model: A model from `AutoModelForImageTextToText`.
-        capacity: Most bytes of cached features while the tower is frozen.
+        capacity: Maximum number of bytes of cached features while the tower is frozen.
 
     Attributes:
         frozen: Whether no weight of the tower is trained.

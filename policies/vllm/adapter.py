@@ -72,7 +72,7 @@ class AdapterSlot:
             except Exception as error:
                 raise PolicyError(f"vLLM rejects this adapter: {error!r}") from error
             if not taken:
-                raise PolicyError("vLLM did not load the adapter.")
+                raise PolicyError(f"vLLM did not load the adapter in {folder}, and gave no reason.")
             for held in self._engine.collective_rpc("visenv_adapter_sums", args=(number,)):
                 _compare(adapter, held)
         finally:

@@ -221,7 +221,10 @@ class ServerClient:
         end = time.monotonic() + self._transfer_timeout
         while self._flying:
             if time.monotonic() > end:
-                raise PolicyError("The vLLM server does not abort its requests.")
+                raise PolicyError(
+                    f"{self._flying} turns did not end within transfer_timeout, "
+                    f"{self._transfer_timeout} s, after the vLLM server was asked to abort them."
+                )
             self._control.abort_all()
             time.sleep(_GLANCE)
 
@@ -290,7 +293,10 @@ class ServerClient:
         """
         await self._gate.wait()
         if self.stale:
-            raise PolicyError("The server lacks the current weights: load them.")
+            raise PolicyError(
+                f"The vLLM server at {self._control.url} lacks the current weights: call load "
+                "before sampling."
+            )
         if not self._flying:
             self._weights.begin_turns()
         self._flying += 1
@@ -308,7 +314,9 @@ class ServerClient:
             self._weights.doubt()
 
     async def _require_own_weights(self, *, interrupted: bool) -> None:
-        """Check that the server has the weights that were sent, if that is not certain.
+        """Ask the workers which weights they hold, unless they confirmed them since the last doubt.
+
+        The weights are in doubt after a new connection, a time without turns, or an interruption.
 
         Args:
             interrupted: Whether the turn was aborted, by this client or by others.

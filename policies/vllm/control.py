@@ -147,7 +147,7 @@ class ServerControl:
         self._ask("POST", "/pause?mode=abort")
 
     def abort_all(self) -> None:
-        """Abort requests that arrived since."""
+        """Abort the requests that arrived after `pause`."""
         self._ask("POST", "/abort_requests", {})
 
     def resume(self) -> None:
@@ -164,7 +164,7 @@ class ServerControl:
         self._ask("POST", f"/sleep?level={level}")
 
     def wake(self) -> None:
-        """Let the server allocate that memory again."""
+        """Let the server allocate the memory that `sleep` released."""
         self._ask("POST", "/wake_up")
 
     def call(self, method: str, arguments: dict[str, str] | None = None) -> list[Any]:

@@ -224,7 +224,9 @@ class Engine:
                 break
             self._settle()
         else:
-            raise PolicyError("vLLM does not drop its cached keys and values.")
+            raise PolicyError(
+                f"vLLM still uses cached keys and values after {_PATIENCE} attempts to drop them."
+            )
         self._engine.reset_encoder_cache()
         self.forget_images()
 

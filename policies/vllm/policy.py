@@ -133,7 +133,10 @@ class VLLMPolicy(RestartableSampler[EngineThread]):
     ) -> None:
         client = self._alive(restart=True)
         if weights is None and (client.stale or not self._loaded):
-            raise PolicyError("The engine lacks the weights that the adapter changes: send both.")
+            raise PolicyError(
+                "The engine lacks the weights that the adapter changes: pass weights to "
+                "load_adapter."
+            )
         delivery = None if weights is None else self._delivery(weights)
         self._loaded = True
         client.load_adapter(adapter, version, delivery)

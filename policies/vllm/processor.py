@@ -34,7 +34,7 @@ class BatchRow:
 
     Args:
         state: The state of its turn.
-        output: Its sampled tokens; vLLM appends to this list object.
+        output: The sampled tokens of the request; vLLM appends to this list object.
     """
 
     def __init__(self, state: TurnState, output: list[int]) -> None:

@@ -33,8 +33,8 @@ class EngineRequest(NamedTuple):
         limit: Most tokens to sample, at least 1.
         stop: Strings that end the turn.
         regex: Expression that the whole turn must match, or None.
-        said: Number of tokens at the end of the prompt that belong to this turn, and were sampled
-            before the weights changed.
+        said: Number of tokens of this turn that were sampled before an interruption; they end
+            the prompt.
         videos: The videos, in the order of their placeholders.
     """
 

@@ -1,4 +1,4 @@
-"""Defines `VLLMServer`, which runs vLLM's own server as a child process that answers only us."""
+"""Defines `VLLMServer`, which runs vLLM's own server as a child process, behind a token."""
 
 from __future__ import annotations
 

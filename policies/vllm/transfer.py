@@ -266,7 +266,7 @@ class FolderTransfer:
 def _memory_folder(size: int) -> Path | None:
     """Return a folder in memory with space for some bytes, or None.
 
-    In a container it may have only 64 MB.
+    The folder for shared memory of a container may have only 64 MB.
     """
     free = free_bytes(_MEMORY) if _MEMORY.is_dir() else None
     return _MEMORY if free is not None and free > size + _ROOM else None

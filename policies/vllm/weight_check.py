@@ -52,7 +52,7 @@ class WeightCheck:
         self._interrupted = True
 
     async def passes(self) -> bool:
-        """Return whether the server holds the weights; it is asked if that is not certain."""
+        """Return whether the server holds the weights; ask it if they are in doubt."""
         self._doubts += self._interrupted
         async with self._asking:
             doubts = self._doubts

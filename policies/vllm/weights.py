@@ -22,7 +22,7 @@ _HEAD, _EMBEDDING = "lm_head.weight", "embed_tokens.weight"
 
 
 def plain_name(name: str) -> str:
-    """Return a weight's name without its prefix, in which checkpoints, transformers, vLLM differ.
+    """Return the name of a weight without its prefix, which differs between packages.
 
     ``model.language_model.layers.0…``, ``model.layers.0…`` and ``language_model.model.layers.0…``
     all become ``layers.0…``; names of the vision tower begin with ``visual.``.

@@ -155,7 +155,7 @@ BAD: dict[str, tuple[str, dict[str, Any], str]] = {
         {"checks": {**CHECK, "arguments": {"lower_bound": "x"}}},
         "cannot be used",
     ),
-    "no check": ("ArmIF", {"checks": None}, "neither a constraint nor checks"),
+    "no check": ("ArmIF", {"checks": None}, "one of the columns constraint and checks"),
     "verdict": ("ArmIF", {"verdict": "perhaps"}, "must be true or false, got 'perhaps'"),
     "video": ("ArgosVideo", {"video": "no.mp4"}, "there is no file"),
 }

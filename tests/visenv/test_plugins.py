@@ -167,7 +167,9 @@ def test_name_of_two_packages_is_refused(
 
 def test_environment_needs_an_id(install: Install) -> None:
     install("odd-id", "odd_id", GOOD, environments={"not an id": "odd_id:make"})
-    with pytest.raises(ConfigurationError, match="'odd-id' has a name that is not an id of Gym"):
+    with pytest.raises(
+        ConfigurationError, match="'odd-id' has the name 'not an id'; expected an id"
+    ):
         env_spec("not an id")
 
 

@@ -60,7 +60,7 @@ class EnvCard:
     """Holds all data that the card of an environment shows.
 
     Attributes:
-        env_id: The id.
+        env_id: The id with its namespace, for example ``"visenv/ZoomVQA-v0"``.
         summary: The environment in one line.
         description: The docstring of the environment class, which is Markdown.
         facts: Spaces, limits, tools, metrics and controls, by heading.

@@ -55,12 +55,12 @@ class ChildLimits:
     """Sets the limits of a child process.
 
     Attributes:
-        start_s: Most seconds to start, with the imports of packages.
-        call_s: Most seconds of one call.
+        start_s: Maximum number of seconds to start, with the imports of packages.
+        call_s: Maximum number of seconds of one call.
         idle_s: Seconds without a call after which a child ends.
         memory_bytes: Resident memory above which a child is killed.
         data_bytes: Writable memory that the kernel grants (`RLIMIT_DATA`); None sets no limit.
-        processor_s: Most seconds of processor time of one call; None sets no limit.
+        processor_s: Maximum number of seconds of processor time of one call; None sets no limit.
     """
 
     start_s: float = 180.0

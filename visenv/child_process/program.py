@@ -82,10 +82,10 @@ class KernelLimits:
     """Holds the limits that the kernel enforces on this process.
 
     Args:
-        data_bytes: Most bytes of writable private memory; an allocation beyond it fails. None sets
-            no limit.
-        processor_s: Most seconds of processor time of one call, of all threads together; beyond it,
-            the kernel ends the process with SIGXCPU. None sets no limit.
+        data_bytes: Maximum number of bytes of writable private memory; an allocation beyond it
+            fails. None sets no limit.
+        processor_s: Maximum number of seconds of processor time of one call, of all threads
+            together; beyond it, the kernel ends the process with SIGXCPU. None sets no limit.
     """
 
     def __init__(self, data_bytes: int | None, processor_s: float | None) -> None:

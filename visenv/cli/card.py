@@ -46,6 +46,9 @@ class CardCommand:
         Console().print(WrappedMarkdown(printable_lines(card_markdown(card))))
         if self.picture is not None:
             if card.episode is None:
-                raise ConfigurationError("--picture needs an episode that can be played.")
+                raise ConfigurationError(
+                    f"--picture draws an episode of {card.env_id}, and none was played. "
+                    f"{card.problem}"
+                )
             with replacing(self.picture) as partial:
                 partial.write_bytes(animate(card.episode))

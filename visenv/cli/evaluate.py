@@ -103,11 +103,17 @@ class EvaluateCommand:
         )
         check_at_least(0, temperature=self.temperature, seed=self.seed)
         if (self.compare is None) == (not self.env):
-            raise ConfigurationError("Give an environment, a file of episodes, or --compare A B.")
+            raise ConfigurationError(
+                "Give one of an environment, a file of episodes and --compare A B, got "
+                f"{'none' if self.compare is None else 'two'} of them."
+            )
         if self.control and (self.compare is not None or self.env.endswith(".jsonl")):
-            raise ConfigurationError("--control needs an environment to play.")
+            raise ConfigurationError(
+                "--control plays an environment, got "
+                f"{self.env or '--compare'}: name an environment, or omit --control."
+            )
         if len(set(self.control)) < len(self.control):
-            raise ConfigurationError("--control contains the same control twice.")
+            raise ConfigurationError(f"--control must not repeat a control, got {self.control}.")
 
     # ------------------------------------------------------------------ new episodes
 

@@ -25,12 +25,12 @@ class PlaySettings(NamedTuple):
     """Holds the settings of a command that determine its episodes; `run.json` records them.
 
     Attributes:
-        command: The command.
+        command: The name of the command, for example ``"eval"``.
         env: The environment, with or without the namespace.
-        option: Its options, as ``key=value``.
+        option: The options of the environment, as ``key=value``.
         data: The data set, or None.
-        policy: The policy.
-        policy_option: Its options, as ``key=value``.
+        policy: The name of the policy.
+        policy_option: The options of the policy, as ``key=value``.
         temperature: Sampling temperature.
         max_tokens: Maximum number of tokens in a turn.
         seed: The seed from which the seeds of the episodes are spawned.

@@ -115,7 +115,10 @@ class SuiteCommand:
         if not self.row:
             return [_Asked(self.policy, self.policy, self.policy_option, self.out)]
         if self.policy_option:
-            raise ConfigurationError("With --row, write the arguments of a policy in its row.")
+            raise ConfigurationError(
+                "--policy-option belongs to --policy, got "
+                f"{' '.join(self.policy_option)} with --row: write the options into the row."
+            )
         asked = []
         for row in self.row:
             words = shlex.split(row)
@@ -129,7 +132,9 @@ class SuiteCommand:
                 check_no_link(out)
             asked.append(_Asked(row, words[0], words[1:], out))
         if len({each.out or each.label for each in asked}) < len(asked):
-            raise ConfigurationError("Two --row options are equal.")
+            raise ConfigurationError(
+                f"The options --row must differ, also as names of folders, got {list(self.row)}."
+            )
         return asked
 
     def _rows(

@@ -55,7 +55,7 @@ class DifficultyConfig:
     Attributes:
         samples: Tries of each sample.
         temperature: Sampling temperature of the tries.
-        max_tokens: Most tokens of a reply.
+        max_tokens: Maximum number of tokens of a reply.
         threshold: Samples with a lower mean score are kept.
         inclusive: Whether samples with a mean equal to the threshold are also kept, as in
             Groundlight's public code.
@@ -275,7 +275,10 @@ class Difficulty(CurationStep):
     def _asking(self) -> CurationStep:
         source = source_of(self.make_env)
         if not hasattr(source, "score"):
-            raise ConfigurationError("--by asking needs a data set, as --data NAME:FOLDER.")
+            raise ConfigurationError(
+                "--by asking needs a data set that scores answers, as --data NAME:FOLDER, got "
+                f"{type(source).__name__}."
+            )
         measure = replace(GROUNDLIGHT, **self._measure())
         return AskDifficulty(source, self.policy, measure, label=self.label)
 

@@ -5,7 +5,7 @@ trainers, each conversation of an episode becomes a row. An environment that rep
 begins a new conversation::
 
     llama-factory   {"messages": [{"role", "content": "<image>What …"}], "images": ["images/…"]}
-                    and dataset_info.json, which LLaMA-Factory reads its folder by
+                    and dataset_info.json, the list of files in LLaMA-Factory's format
     trl             {"messages": [{"role", "content": [{"type": "image"}, {"type": "text", …}]}],
                     "images": ["images/…"]}
 
@@ -113,7 +113,10 @@ def conversations(episode: Episode) -> Iterator[list[Message]]:
             else:
                 messages.append(shown)
         if not messages or messages[-1].role == "assistant":
-            raise DataError("there is no message between two turns, which a chat requires")
+            raise DataError(
+                "a chat needs a message between two turns of the policy, and there is none before "
+                f"the turn {turn.text!r:.80}"
+            )
         messages.append(Message("assistant", (turn.text,)))
     if messages:
         yield messages

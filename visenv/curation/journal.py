@@ -220,7 +220,7 @@ def _outcome(content: bytes, folder: Path) -> RowOutcome:
     entry = read_json(content)
     rows = tuple([anchored(row, folder) for row in entry["rows"]])
     if entry["status"] not in ("kept", "dropped", "failed"):
-        raise DataError(f"there is no status {entry['status']!r}")
+        raise DataError(f"status must be kept, dropped or failed, got {entry['status']!r}")
     if not isinstance(entry["reason"], str) or not isinstance(entry["detail"], dict):
         raise TypeError("the reason is no text, or the detail is no object")
     return RowOutcome(entry["status"], entry["reason"], rows, entry["detail"])

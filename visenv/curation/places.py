@@ -51,7 +51,10 @@ def place_lines(source: Source, count: int | None = None, first: int = 0) -> lis
         lines = row_lines(source)[first:]
         return lines if count is None else lines[:count]
     if count is None:
-        raise ConfigurationError("This data is procedural and has no end: say how many samples.")
+        raise ConfigurationError(
+            f"{type(source).__name__} is procedural and has no end: give the number of samples "
+            "(--samples)."
+        )
     return seed_lines(count, first)
 
 
@@ -80,7 +83,7 @@ def place_of(row: Row, member: int | None = None) -> EpisodeSpec:
 
     Args:
         row: The row.
-        member: Its index in the group; by default the row's ``"member"``, or 0.
+        member: The index of the episode in the group; by default the row's ``"member"``, or 0.
 
     Raises:
         DataError: If the row has neither an index nor a seed.
@@ -92,7 +95,7 @@ def place_of(row: Row, member: int | None = None) -> EpisodeSpec:
         return EpisodeSpec(index, member=member, index=index)
     if "seed" in row:
         return EpisodeSpec(_count(row["seed"], "seed"), member=member)
-    raise DataError("a place must have an 'index' or a 'seed'")
+    raise DataError(f"a place must have the key 'index' or 'seed', got {sorted(row)}")
 
 
 def sample_at(source: IndexedSource, row: Row) -> Sample:
@@ -103,7 +106,7 @@ def sample_at(source: IndexedSource, row: Row) -> Sample:
     """
     index = place_of(row).index
     if index is None or index >= len(source):
-        raise DataError(f"there is no such row among {len(source)}")
+        raise DataError(f"the index of a row must be 0 to {len(source) - 1}, got {index}")
     return source[index]
 
 

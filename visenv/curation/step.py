@@ -135,7 +135,8 @@ class CurationStep:
         Args:
             lines: The rows.
             out: The file of kept rows; journal and summary are written to the same folder.
-            concurrency: Most rows that are processed at the same time; steps with order use 1.
+            concurrency: Maximum number of rows that are processed at the same time; steps with
+                order use 1.
             on_line: Function that is called once for each row, for progress bars.
 
         Returns:

@@ -212,9 +212,10 @@ def is_refusal(text: str) -> bool:
 
 def _checked(text: object, key: str) -> str:
     if not isinstance(text, str) or not text.strip():
-        raise UnusableReplyError("wrong shape", f"What stands under {key!r} must be text.")
+        raise UnusableReplyError("wrong shape", f"The value of {key!r} must be a text with words.")
     if len(text) > MAX_CHARACTERS:
-        raise UnusableReplyError("too long", f"What stands under {key!r} is far too long.")
+        complaint = f"The text of {key!r} must have at most {MAX_CHARACTERS:,} characters."
+        raise UnusableReplyError("too long", complaint)
     if is_refusal(text):
-        raise UnusableReplyError("refusal", f"What stands under {key!r} is a refusal.")
+        raise UnusableReplyError("refusal", f"The text of {key!r} is a refusal.")
     return text.strip()

@@ -14,7 +14,8 @@ from visenv.errors import DataError
 
 _MOST_LINES = 100
 _MOST_BYTES = 256 * 2**20
-"""Most bytes of a line; a longer line is read as several lines, which are no records."""
+"""Maximum number of bytes of a line; a longer line is read as several lines, which are no
+records."""
 
 
 class Record(NamedTuple):

@@ -20,7 +20,7 @@ class FixedSamples:
         FixedSamples(MagsWorld("complex"), range(20))
 
     Args:
-        world: The world.
+        world: The procedural world that makes the samples.
         seeds: One seed for each sample, a whole number of at least 0.
 
     Raises:

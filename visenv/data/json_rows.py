@@ -85,7 +85,7 @@ def written_list(value: Any) -> list[Any]:
         try:
             value = ast.literal_eval(value)
         except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError) as error:
-            raise DataError(f"not a list: {value!r:.200}") from error
+            raise DataError(f"expected a list, got {value!r:.200}") from error
     if not isinstance(value, list | tuple):
-        raise DataError(f"not a list: {value!r:.200}")
+        raise DataError(f"expected a list, got {value!r:.200}")
     return list(value)

@@ -19,13 +19,14 @@ from visenv.decoding.decoder import DecoderError, DecoderProcess, Source
 from visenv.errors import DataError
 
 MOST_ROWS = 1_000_000
-"""Most rows of a data set in parquet. All rows are kept in memory without their images."""
+"""Maximum number of rows of a data set in parquet. All rows are kept in memory without their
+images."""
 
 MOST_ROW_BYTES = 32 * 2**20
-"""Most bytes of a row without its images."""
+"""Maximum number of bytes of a row without its images."""
 
 MOST_CELL_BYTES = 200 * 2**20
-"""Most bytes of an image cell."""
+"""Maximum number of bytes of an image cell."""
 
 _MANY = 1_000_000_000
 
@@ -52,9 +53,9 @@ class ParquetRow(NamedTuple):
     """Holds a row without its large columns.
 
     Attributes:
-        number: Its number in all shards, from 0.
-        place: Its location.
-        fields: Its values, JSON-like or bytes; empty if it cannot be read.
+        number: The number of the row in all shards, from 0.
+        place: The file and the row in the file, for error messages.
+        fields: The values by column, JSON-like or bytes; empty if the row cannot be read.
         problem: Why it cannot be read, otherwise ``""``.
     """
 

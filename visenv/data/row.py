@@ -88,7 +88,10 @@ class Row:
             if marker in text:
                 text = text.replace(f"{marker}\n", "").replace(marker, "").strip()
         if not text:
-            raise DataError("the question consists of image markers only")
+            raise DataError(
+                "the question must have text beside its image markers, got "
+                f"{self.text('question')!r:.80}"
+            )
         return text
 
     def options(self) -> tuple[str, ...]:
@@ -135,7 +138,7 @@ class Row:
 
 @dataclass(frozen=True)
 class RowSchema:
-    """Describes how an environment makes samples of rows.
+    """Describes how an environment makes samples from rows.
 
     Attributes:
         name: The name in messages, for example ``"questions about images"``.

@@ -322,7 +322,9 @@ def image_file(folders: Iterable[Path], name: str, suffixes: Sequence[str] = (""
 
 
 def image_by_end(folders: Iterable[Path], name: str) -> Path:
-    """Return the image of another machine's path: the longest end of it that is in `folders`.
+    """Return the image that a path of another machine names.
+
+    The longest end of the path that exists in one of the folders is used.
 
     Raises:
         DataError: If no folder contains the image.

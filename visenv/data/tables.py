@@ -37,8 +37,8 @@ class DataRow(NamedTuple):
     """Holds one row of a table.
 
     Attributes:
-        place: Its location.
-        fields: Its values by column; in Parquet without the large columns.
+        place: The file and the line or row in the file, for error messages.
+        fields: The values by column; in Parquet without the large columns.
         key: Identifies the row for `DataTable.cells`.
         problem: Why the row cannot be read, otherwise ``""``.
     """

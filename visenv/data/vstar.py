@@ -121,7 +121,7 @@ def _shuffled(row: Mapping[str, Any], category: str, name: str) -> Sample:
     if not isinstance(options, list) or not all(isinstance(option, str) for option in options):
         raise DataError(f"no list of options: {options!r:.200}")
     if not 2 <= len(options) <= len(ascii_uppercase):
-        raise DataError(f"{len(options)} options")
+        raise DataError(f"expected 2 to {len(ascii_uppercase)} options, got {len(options)}")
     seed = int.from_bytes(hashlib.sha256(identity.encode()).digest()[:8])
     order = np.random.default_rng(seed).permutation(len(options))
     label = ascii_uppercase[int(np.flatnonzero(order == 0)[0])]

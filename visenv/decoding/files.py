@@ -15,10 +15,10 @@ from typing import BinaryIO
 from visenv.errors import FileRefusedError
 
 MOST_FILE_BYTES = 4 * 2**30
-"""Most bytes of a file that is read as a whole."""
+"""Maximum number of bytes of a file that is read as a whole."""
 
 MOST_LINE_BYTES = 256 * 2**20
-"""Most bytes of a line of a file; a line may contain an image as Base64 text."""
+"""Maximum number of bytes of a line of a file; a line may contain an image as Base64 text."""
 
 
 def regular_state(path: Path) -> os.stat_result:
@@ -74,7 +74,7 @@ def read_regular(path: Path, most: int = MOST_FILE_BYTES) -> bytes:
 
     Args:
         path: The file.
-        most: Most bytes of the file.
+        most: Maximum number of bytes of the file.
 
     Raises:
         FileRefusedError: If it is not a regular file, or is larger.
@@ -110,7 +110,7 @@ def read_lines(path: Path, most: int = MOST_LINE_BYTES) -> Iterator[bytes]:
 
     Args:
         path: The file.
-        most: Most bytes of a line.
+        most: Maximum number of bytes of a line.
 
     Raises:
         FileRefusedError: If it is not a regular file.

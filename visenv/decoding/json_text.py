@@ -10,9 +10,9 @@ from visenv.decoding.files import MOST_FILE_BYTES, MOST_LINE_BYTES, read_regular
 from visenv.errors import DataError
 
 DEEPEST = 256
-"""Most levels of nested lists and objects. The grammars accept 200 in a call of a policy, which a
-saved episode contains. Functions that walk through a value call themselves up to twice for each
-level, and Python allows about 1,000 calls."""
+"""Maximum number of levels of nested lists and objects. The grammars accept 200 in a call of a
+policy, which a saved episode contains. Functions that walk through a value call themselves up to
+twice for each level, and Python allows about 1,000 calls."""
 
 
 def read_json(content: bytes | str, most: int = MOST_LINE_BYTES) -> Any:
@@ -21,7 +21,7 @@ def read_json(content: bytes | str, most: int = MOST_LINE_BYTES) -> Any:
     Args:
         content: The text. Bytes are decoded as `json.loads` does, or as UTF-8 with halves of
             surrogate pairs.
-        most: Most bytes or characters; see `visenv.decoding.files.read_lines`.
+        most: Maximum number of bytes or characters; see `visenv.decoding.files.read_lines`.
 
     Raises:
         DataError: If the text is not JSON, is longer, or is nested in more than `DEEPEST` levels.

@@ -24,6 +24,6 @@ def check_opcodes(pickled: bytes, refused: AbstractSet[str] = frozenset()) -> No
     """
     for opcode, argument, _ in pickletools.genops(pickled):
         if opcode.name in refused:
-            raise DataError(f"it uses {opcode.name}, which no data needs.")
+            raise DataError(f"it uses the opcode {opcode.name}, which plain data do not need.")
         if opcode.name.endswith("PUT") and int(str(argument)) > len(pickled):
             raise DataError("it has more object numbers than objects.")

@@ -49,11 +49,11 @@ BACKGROUND = "VISENV_IMAGE_BACKGROUND"
 default they are shown on white, ``ffffff``."""
 
 MOST_BYTES = 2**30
-"""Most bytes of an image file."""
+"""Maximum number of bytes of an image file."""
 
 _MOST_SCANS = 100
-"""Most scans of a progressive JPEG, which usually has ten. Each scan of a few bytes costs a pass
-over all pixels."""
+"""Maximum number of scans of a progressive JPEG, which usually has ten. Each scan of a few bytes
+costs a pass over all pixels."""
 
 _MOST_EXIF = 256
 """Most EXIF segments of a JPEG, which usually has one. Pillow copies all earlier ones for each."""

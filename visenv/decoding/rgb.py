@@ -110,7 +110,7 @@ def _has_late_exif(opened: Any) -> bool:
 
 
 def _from_integers(picture: Any, background: tuple[int, int, int]) -> Any:
-    """Return RGB pixels of gray levels with 16 bits, of which one may be transparent."""
+    """Return the RGB pixels of a picture with 16-bit gray levels; one level may be transparent."""
     import numpy as np
 
     values = np.asarray(picture)

@@ -14,7 +14,7 @@ from visenv.decoding.files import regular_state
 from visenv.errors import DataError
 
 MOST_VALUE_BYTES = 2**28
-"""Most bytes of a value, also of one that an expression in the file computes."""
+"""Maximum number of bytes of a value, also of one that an expression in the file computes."""
 
 _PLAIN = re.compile(r"CREATE (TABLE|(UNIQUE )?INDEX) ", re.IGNORECASE)
 

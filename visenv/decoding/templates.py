@@ -12,7 +12,7 @@ from visenv.errors import DataError
 
 MOST_TEMPLATE_CHARACTERS = 1_000_000
 MOST_CHARACTERS = 50_000_000
-"""Most characters of a rendered conversation."""
+"""Maximum number of characters of a rendered conversation."""
 
 JINJA = DecoderProcess(
     "jinja2",

@@ -28,8 +28,8 @@ class Bm25Ranker:
     Args:
         k1: How slowly the weight of repeated words saturates.
         b: How strongly the scores of long pages are reduced, 0 to 1.
-        entries: Most (word, page) pairs in memory, of the documents used last; about 100 bytes
-            each.
+        entries: Maximum number of (word, page) pairs in memory, of the documents used last; about
+            100 bytes each.
     """
 
     def __init__(self, *, k1: float = 1.5, b: float = 0.75, entries: int = 400_000) -> None:

@@ -114,7 +114,10 @@ class PageImages:
         """
         self._check(page)
         if page not in self._images:
-            raise DataError(f"There is no image of page {page} of {self.name!r}.")
+            raise DataError(
+                f"{self.name!r} has no image of page {page}: add the file, or number the pages "
+                "without gaps."
+            )
         path = self._images[page]
         try:
             encoded = read_regular(path, MOST_BYTES)

@@ -137,7 +137,7 @@ class PdfDocument:
         except (OSError, ValueError) as error:  # ValueError: the name contains NUL
             raise DataError(f"The document {self.name!r} cannot be opened: {error}.") from error
         if not size:
-            raise DataError(f"The document {self.name!r} is empty.")
+            raise DataError(f"The document {self.name!r} is not a PDF: the file has 0 bytes.")
         return found
 
     @override

@@ -67,8 +67,8 @@ def open_embedder(kind: str, model: str | None = None, device: str = "cpu") -> E
 
     Args:
         kind: ``"text"`` (a sentence encoder over text layers) or ``"clip"`` (over page images).
-        model: Its weights: a hub name or a folder. The defaults are all-MiniLM-L6-v2, from an
-            installed package, and clip-ViT-B-32.
+        model: The weights of the model: a hub name or a folder. The defaults are
+            all-MiniLM-L6-v2, from an installed package, and clip-ViT-B-32.
         device: PyTorch device.
 
     Raises:

@@ -92,7 +92,7 @@ def performance_profile(tasks: Sequence[ArrayLike], thresholds: Sequence[float])
 
     Args:
         tasks: The scores.
-        thresholds: The thresholds.
+        thresholds: The scores at which the profile is computed.
     """
     known = _arrays(tasks)
     drawn = np.concatenate(_resamples(known, _generator()), axis=-1)
@@ -123,7 +123,10 @@ def _of_pair(
 def _arrays(tasks: Sequence[ArrayLike]) -> list[Floats]:
     known = [np.asarray(task, np.float64) for task in tasks]
     if not known or not all(task.ndim == 1 and task.size for task in known):
-        raise ValueError("Each task needs at least one score, and there must be a task.")
+        raise ValueError(
+            "Expected at least one task, each with at least one score, got arrays of the shapes "
+            f"{[task.shape for task in known]}."
+        )
     return known
 
 

@@ -19,8 +19,8 @@ class MetricDifference(NamedTuple):
 
     Attributes:
         metric: The name of the metric.
-        first: Its mean over samples in the first evaluation.
-        second: Its mean over samples in the second evaluation.
+        first: The mean of the metric over samples in the first evaluation.
+        second: The mean of the metric over samples in the second evaluation.
         difference: The first minus the second, paired by sample, with its interval.
         samples: Number of samples that have the metric in both evaluations.
     """

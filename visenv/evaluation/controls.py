@@ -71,7 +71,10 @@ class ShuffledResults(RestorableWrapper):
     def __init__(self, env: Env) -> None:
         super().__init__(env)
         if env.spec is None:
-            raise ConfigurationError("shuffled_results needs an environment made by gym.make.")
+            raise ConfigurationError(
+                "shuffled_results makes a second environment from env.spec, which is None: create "
+                "the environment with gym.make."
+            )
         self._other = _OtherEpisode(_base(gym.make(env.spec)))
         _base(env).change_result = self._shuffled
 
@@ -148,7 +151,10 @@ class _OtherEpisode:
             if env.sample.id != self._sample_id:
                 break
         else:
-            raise DataError("shuffled_results needs data with at least 2 samples.")
+            raise DataError(
+                "shuffled_results needs data with at least 2 samples, and "
+                f"{_ATTEMPTS} resets gave only {self._sample_id!r}."
+            )
         over = False
         while not over:
             turn = env.grammar.compose(env.oracle_turn())

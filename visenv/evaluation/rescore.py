@@ -139,9 +139,9 @@ class Rescorer:
                 log.extend(payment.events)
                 if payment.is_over or wrapper.each_step:
                     context = await wrapper.score(log, sample, verdicts, self._ask_missing)
-                    due = float(wrapper.due(wrapper.worth(context.terms)))
-                    step += 0.0 if payment.by_player else due
-                    by_player += due if payment.by_player else 0.0
+                    reward = float(wrapper.reward_now(wrapper.total(context.terms)))
+                    step += 0.0 if payment.by_player else reward
+                    by_player += reward if payment.by_player else 0.0
             reward = _changed(step, outer) + by_player
             kept = [
                 each for each in turn.events if type(each) is not Scored or each.term not in names

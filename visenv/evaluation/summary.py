@@ -181,7 +181,7 @@ def item_of(episode: Episode) -> str:
 
 
 def _groupings(episodes: Sequence[Episode]) -> dict[str, dict[str, list[int]]]:
-    """Return the places of the episodes of each group of each grouping."""
+    """Return the indices of the episodes by grouping, such as ``"kind"``, and by group."""
     found: dict[str, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
     for place, episode in enumerate(episodes):
         for grouping, label in labels_of(episode).items():

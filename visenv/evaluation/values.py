@@ -96,10 +96,10 @@ def sample_of(episode: Episode) -> SampleKey:
 
 
 def sample_keys(episodes: Iterable[Episode]) -> Callable[[Episode], SampleKey]:
-    """Return a function like `sample_of` that also knows samples which an episode never read.
+    """Return a function like `sample_of` that also works for an episode that never read its sample.
 
-    An episode whose reset failed has no sample id. Another episode with the same row, or with the
-    same seed if there are no rows, tells the id.
+    An episode whose reset failed has no sample id. The id is then that of another episode with the
+    same row, or with the same seed if there are no rows.
 
     Args:
         episodes: All episodes between which samples are matched.

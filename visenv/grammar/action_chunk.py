@@ -27,7 +27,7 @@ TOOL = "act"
 """Name of the tool that every turn calls."""
 
 LONGEST_TURN = 1 << 16
-"""Most characters of a turn, by default."""
+"""Maximum number of characters of a turn, by default."""
 
 _OPENING, _CLOSING = "<think>", "</think>"
 
@@ -37,7 +37,7 @@ class ActionChunkGrammar:
 
     Args:
         form: The format of a turn for error messages, for example ``{"actions": [[…], …]}``.
-        longest_turn: Most characters of a turn.
+        longest_turn: Maximum number of characters of a turn.
     """
 
     stop: tuple[str, ...] = ()

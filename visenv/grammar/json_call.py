@@ -16,7 +16,7 @@ from visenv.grammar.base import Problem, ToolCall
 from visenv.tools.base import shown
 
 LONGEST_CALL = 65_536
-"""Most characters of one call."""
+"""Maximum number of characters of one call."""
 
 _FORM = 'A call is one JSON object, {"name": "<tool name>", "arguments": {…}}'
 _KEYS = ("name", "arguments")

@@ -31,12 +31,12 @@ TOOL = "act"
 """Name of the tool that each action of a plan calls, with ``action_id`` and ``action_name``."""
 
 LONGEST_TURN = 1 << 16
-"""Most characters of a turn."""
+"""Maximum number of characters of a turn."""
 
 TEXT_KEYS = ("visual_state_description", "reasoning_and_reflection", "language_plan")
 PLAN_KEY = "executable_plan"
 LONGEST_NAME = 100
-"""Most characters of an action's name in a constrained turn."""
+"""Maximum number of characters of an action's name in a constrained turn."""
 
 _FORM = (
     f'Reply with one JSON object that has the keys "{TEXT_KEYS[0]}", "{TEXT_KEYS[1]}", '
@@ -51,11 +51,12 @@ class PlanGrammar(SilentResults):
 
     Args:
         actions: The names of the episode's actions; the id of an action is its index.
-        most_actions: Most actions of one plan.
+        most_actions: Maximum number of actions of one plan.
         describes_images: Whether a turn has the key ``"visual_state_description"``.
         checks_names: Whether a name that contradicts its id is a problem; otherwise names are
             ignored, as in EmbodiedBench.
-        text_characters: Most characters of each text in a constrained turn (`turn_regex`).
+        text_characters: Maximum number of characters of each text in a constrained turn
+            (`turn_regex`).
     """
 
     stop: tuple[str, ...] = ()
@@ -124,7 +125,7 @@ class PlanGrammar(SilentResults):
         """Return a regular expression of a whole turn, in which every part has a bounded length.
 
         Args:
-            text_characters: Most characters of each text; None for those of the grammar.
+            text_characters: Maximum number of characters of each text; by default the grammar's.
         """
         most = self.text_characters if text_characters is None else text_characters
         character = r'(?:[^"\\\x00-\x1f]|\\["\\/bfnrt])'

@@ -29,7 +29,7 @@ BOX_START, BOX_END = "<|begin_of_box|>", "<|end_of_box|>"
 """Markers of a final answer, which are plain text and not special tokens."""
 
 MAX_LABEL = 256
-"""Most characters of a label; a point with a longer label is malformed."""
+"""Maximum number of characters of a label; a point with a longer label is malformed."""
 
 _ATTRIBUTES = r"""((?:[^<>"'/]++|/(?!>)|"[^"<]*+"|'[^'<]*+')*+)"""
 _WHOLE = re.compile(
@@ -47,7 +47,7 @@ _ATTRIBUTE = re.compile(
 )
 _COORDINATE = re.compile(r"[+-]?\d{1,12}(?:\.\d{0,12})?(?:[eE][+-]?\d{1,3})?")
 _SHOWN = 1000
-"""Most characters of a description."""
+"""Maximum number of characters of a description."""
 
 
 class Point(NamedTuple):

@@ -30,7 +30,7 @@ TOOL = "zoom"
 """Name of the tool that `<zoom>` calls; its argument is ``boxes``."""
 
 LONGEST_BLOCK = 1 << 18
-"""Most characters of a `<zoom>` block."""
+"""Maximum number of characters of a `<zoom>` block."""
 
 _TAG = re.compile(r"(</?(?:think|zoom|rethink|answer)>)")
 _FORM = "Between <zoom> and </zoom> write a list of boxes, for example [[10, 20, 60, 80]]."

@@ -43,7 +43,7 @@ class VectorItem(NamedTuple):
 
     Attributes:
         key: Name of the item in the store.
-        vectors: Its vectors, ``[vectors, dimension]``; an item may have none.
+        vectors: The vectors of the item, ``[vectors, dimension]``; an item may have none.
         facts: Values that are stored with the vectors, for `VectorStore.facts` and
             `VectorStore.remove`.
     """
@@ -165,7 +165,10 @@ class VectorStore:
             try:
                 groups = {name: [counts[key] for key in keys] for name, keys in layout.items()}
             except KeyError as error:
-                raise DataError(f"{self.folder} has no vectors of {error}.") from error
+                raise DataError(
+                    f"{self.folder} has no vectors of the item {error.args[0]!r}: store it with "
+                    "put before seal."
+                ) from error
             seal = StoreSeal(self.embedder.name, self.embedder.dimension, groups, _digest(layout))
             with self._chroma():
                 write_seal(self.folder, seal, self._blocks(layout, counts))

@@ -57,13 +57,13 @@ class RewardContext:
 
     Args:
         log: The events of the episode.
-        sample: Its sample.
+        sample: The sample of the episode.
         recorded: Recorded verdicts, which replace those of scorers; if None, the scorers are used.
         ask_missing: Whether verdicts that are not recorded are requested from scorers.
 
     Attributes:
         log: The events of the episode.
-        sample: Its sample.
+        sample: The sample of the episode.
         terms: The unweighted values of the terms so far, by name.
         notes: Reasons by name, for each term that is None.
         verdict_events: One `Scored` event for each verdict so far.

@@ -46,7 +46,7 @@ def soft_score(
         DataError: If there is no reference.
     """
     if not references:
-        raise DataError("There is no reference answer to compare with.")
+        raise DataError("An answer is compared with reference answers, and the sample has none.")
     if is_too_long(answer):
         return 0.0
     form = normalize_answer if compat else comparable_answer

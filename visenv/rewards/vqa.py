@@ -133,7 +133,7 @@ def vqa_score(
     if mode not in ("official", "min3"):
         raise UnknownNameError("VQA score", str(mode), ["official", "min3"])
     if not references:
-        raise DataError("There is no reference answer to score against.")
+        raise DataError("An answer is scored against reference answers, and the sample has none.")
     if is_too_long(answer):
         return 0.0
     form = normalize_answer if mode == "min3" else comparable_answer

@@ -181,12 +181,12 @@ class RewardWrapper(RestorableWrapper):
         self.begin_episode()
         return self.env.reset(seed=seed, options=options)
 
-    def due(self, worth: float) -> float:
-        """Return the reward to add now, given the total of the terms."""
-        return worth
+    def reward_now(self, total: float) -> float:
+        """Return the part of the total of the terms that was not paid in earlier steps."""
+        return total
 
-    def worth(self, terms: Mapping[str, float | None]) -> float:
-        """Return the total of the terms.
+    def total(self, terms: Mapping[str, float | None]) -> float:
+        """Return the total of the terms, as `combine` computes it.
 
         Raises:
             ConfigurationError: If `combine` does not return a number.
@@ -225,7 +225,7 @@ class RewardWrapper(RestorableWrapper):
     def _pay(self, result: StepResult, context: RewardContext) -> StepResult:
         return result._replace(
             events=(*result.events, *context.verdict_events),
-            reward=float(self.due(self.worth(context.terms))),
+            reward=float(self.reward_now(self.total(context.terms))),
             terms=context.terms,
             term_notes=context.notes,
         )

@@ -26,7 +26,7 @@ class Advisor:
     """Answers the advice request of a policy in every turn of one episode.
 
     Args:
-        request: The request.
+        request: The advice request of the policy.
         env: The environment, with or without wrappers.
         seed: Seed of the random numbers of the advisor.
 

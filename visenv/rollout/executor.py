@@ -83,7 +83,7 @@ class EnvFailedError(VisenvError):
     """Raised by a slot whose environment failed to return a result; aborts only the episode.
 
     Args:
-        failure: The failure.
+        failure: The reason, which ends the episode.
     """
 
     def __init__(self, failure: Failure) -> None:

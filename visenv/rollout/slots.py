@@ -103,7 +103,7 @@ class EnvSlots:
         return taken.result()
 
     def _make_room(self, kind: _Kind) -> None:
-        """Close one idle environment, of the other kind with the most idle environments."""
+        """Close an idle environment of another kind, of the one with the most idle environments."""
         others = [other.idle for other in self._kinds.values() if other is not kind and other.idle]
         if others:
             self._close_for_room(max(others, key=len).pop())

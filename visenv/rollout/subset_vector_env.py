@@ -206,7 +206,7 @@ class SubsetVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
 
     def _check_request(self, index: int, request: str | ResetRequest) -> None:
         if self.closed:
-            raise EpisodeOverError("The pool is closed.")
+            raise EpisodeOverError("The pool is closed; create another one with gym.make_vec.")
         if not 0 <= index < self.num_envs:
             raise ConfigurationError(
                 f"The index of an environment must be 0 to {self.num_envs - 1}, got {index}."
@@ -218,7 +218,9 @@ class SubsetVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
         if not isinstance(request, str):
             raise TypeError(f"An action must be a string, got {type(request).__name__}.")
         if self._over[index]:
-            raise EpisodeOverError(f"Environment {index} waits for a reset.")
+            raise EpisodeOverError(
+                f"Environment {index} waits for a reset: its episode is over; call reset_at first."
+            )
 
     def _complete(self, requests: Mapping[int, str | ResetRequest]) -> dict[int, EnvResult]:
         """Submit requests and wait for their results; keep other results for `ready`."""

@@ -29,7 +29,7 @@ class SandboxCheck(NamedTuple):
     """Holds a program and a check of its result.
 
     Attributes:
-        name: What the program tries.
+        name: The operation that the program tries, for the report.
         code: The program.
         holds: Returns whether the result is as expected.
     """

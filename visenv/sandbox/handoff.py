@@ -98,7 +98,7 @@ class SharedImage:
     manager.
 
     Args:
-        image: The image.
+        image: The image whose pixels are shared.
 
     Raises:
         ImageError: If the image cannot be decoded.

@@ -57,10 +57,16 @@ class ServiceLimits:
                 f"{self.max_batch_size}, {self.max_concurrency} and {self.timeout}."
             )
         if min(self.max_delay, self.retries, self.memory_bytes) < 0:
-            raise ConfigurationError("max_delay, retries and memory_bytes must not be negative.")
+            raise ConfigurationError(
+                "max_delay, retries and memory_bytes must be at least 0, got "
+                f"{self.max_delay}, {self.retries} and {self.memory_bytes}."
+            )
         rates = (self.requests_per_minute, self.tokens_per_minute)
         if any(rate is not None and rate <= 0 for rate in rates):
-            raise ConfigurationError("A rate limit must be above 0, or None for no limit.")
+            raise ConfigurationError(
+                "requests_per_minute and tokens_per_minute must be above 0, or None for no limit, "
+                f"got {self.requests_per_minute} and {self.tokens_per_minute}."
+            )
 
 
 class ScorerBackend(ABC):

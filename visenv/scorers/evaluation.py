@@ -29,7 +29,7 @@ class JudgeItem:
     """Holds a candidate answer to a question, and whether it is right.
 
     Attributes:
-        question: The question.
+        question: The text of the question.
         references: The answers that are right.
         answer: The candidate answer.
         truth: Whether the candidate answer is right.

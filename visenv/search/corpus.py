@@ -105,7 +105,7 @@ def _files(path: Path) -> tuple[list[Path], list[Path]]:
 def _article(line: bytes) -> Passage:
     row = read_json(line)
     if not isinstance(row, dict):
-        raise DataError("a line must be a JSON object")
+        raise DataError(f"a line must be a JSON object, got {line[:80]!r}")
     text = _first(row, _TEXT_KEYS)
     if text is None:
         raise DataError(f"there is no text; expected one of the keys {', '.join(_TEXT_KEYS)}")

@@ -143,7 +143,10 @@ class MeaningSearch:
         sealed = SealedVectors(self.folder)
         group = sealed.group(GROUP)
         if group is None:
-            raise DataError(f"{self.folder} holds vectors, but none of passages.")
+            raise DataError(
+                f"{self.folder} contains vectors, but none of passages: run `visenv search build "
+                "--meaning`."
+            )
         self._seal, self._vectors = sealed.seal, group.vectors
         chosen = chosen_model(self._seal.embedder, model, f"meaning:{folder}")
         self._encoder = Encoder(chosen, device)

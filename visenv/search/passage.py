@@ -14,7 +14,7 @@ class Passage(NamedTuple):
     Attributes:
         title: Title of the page or article.
         text: The passage, or the snippet of a web engine.
-        url: Its address; ``""`` in a corpus without addresses.
+        url: The address of the result; ``""`` in a corpus without addresses.
     """
 
     title: str

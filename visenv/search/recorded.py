@@ -58,7 +58,11 @@ class RecordedSearch:
         if found is not None:
             return list(found)
         if self.searcher is None:
-            raise ServiceError("search", f"{self.file} holds no answer to {key[0]!r} ({count}).")
+            raise ServiceError(
+                "search",
+                f"{self.file} holds no answer to {key[0]!r} with {count} passages, and no engine "
+                "is given to record it.",
+            )
         passages = self.searcher.search(key[0], count)
         with self._lock:
             self._write(key, passages, self.searcher.name)

@@ -65,7 +65,10 @@ def build(folder: Path, passages: Iterable[Passage]) -> int:
         finally:
             connection.close()
         if not count:
-            raise DataError("There is no passage to index.")
+            raise DataError(
+                "A search index needs at least one passage, and the corpus has none: check the "
+                "files of the corpus."
+            )
     return count
 
 
@@ -248,7 +251,10 @@ def read_passages(connection: sqlite3.Connection, rows: Iterable[int]) -> list[P
     ask = "SELECT title, text, url FROM passages WHERE id = ?"
     found = [connection.execute(ask, (int(row) + 1,)).fetchone() for row in rows]
     if not all(fields and all(isinstance(field, str) for field in fields) for fields in found):
-        raise DataError("a passage is missing, or is no text")
+        raise DataError(
+            "the index lacks a passage, or its title, text or address is no text: build it again "
+            "with `visenv search build`"
+        )
     return [Passage(*fields) for fields in found]
 
 

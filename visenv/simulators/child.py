@@ -19,7 +19,7 @@ class SimulatorTarget:
         return self._simulator.start(options["options"])
 
     def answer(self, calls: list[Any], arrays: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-        """See the function `answer`."""
+        """Execute the calls of a request in order; see the function `answer`."""
         return answer(self._simulator, calls, arrays)
 
     def close(self) -> None:

@@ -29,7 +29,7 @@ _EXPECTED_BYTES = 2**30
 """Estimated memory of a simulator before one of its kind has run, bytes."""
 
 _WAIT_S = 600.0
-"""Most seconds that `borrow` waits for memory."""
+"""Maximum number of seconds that `borrow` waits for memory."""
 
 
 class SimulatorPool:
@@ -38,7 +38,7 @@ class SimulatorPool:
     Args:
         budget_bytes: Memory of all simulators together. The default is three quarters of the
             machine's memory, or the value of ``VISENV_SIMULATOR_MEMORY``.
-        wait_s: Most seconds to wait for memory.
+        wait_s: Maximum number of seconds to wait for memory.
 
     Raises:
         ConfigurationError: If ``VISENV_SIMULATOR_MEMORY`` is not a number.

@@ -58,7 +58,7 @@ class SimulatorSpec:
         options: Options of `Simulator.start`, as JSON.
         interpreter: The Python that runs it, `IN_PROCESS`, or ``""`` for ``VISENV_SIMULATORS`` if
             set, otherwise the current one.
-        limits: The limits.
+        limits: The limits that the host enforces.
         install: How to install its packages, for error messages.
     """
 

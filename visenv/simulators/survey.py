@@ -33,10 +33,10 @@ class SimulatorParts(NamedTuple):
         packages: The distributions that contain the simulator, one of which is needed.
         others: Further distributions to list.
         modules: Modules that are not on PyPI.
-        without_modules: What happens if some of `modules` are missing.
+        without_modules: A sentence on the consequence if some of `modules` are missing.
         program: The title of a program that is needed in some cases, or ``""``.
         program_variable: The environment variable with the path of the program.
-        without_program: What happens if the variable is not set.
+        without_program: A sentence on the consequence if the variable is not set.
     """
 
     packages: tuple[str, ...]
@@ -54,7 +54,7 @@ class SurveyItem(NamedTuple):
     Attributes:
         name: Name of the component.
         there: Whether it was found.
-        detail: Its version or path, or how to install it.
+        detail: The version or the path of the component, or how to install it.
     """
 
     name: str

@@ -16,7 +16,8 @@ EXAMPLES = 60
 """Number of texts that hypothesis tries on one environment."""
 
 LONGEST_ERROR = 2_000
-"""Most characters of an error message. It may list the tools, but not repeat the policy's text."""
+"""Maximum number of characters of an error message. It may list the tools, but not repeat the
+policy's text."""
 
 
 def require_hypothesis() -> None:

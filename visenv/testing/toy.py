@@ -162,7 +162,7 @@ def make(
     Args:
         latency: Seconds that each tool call sleeps.
         trouble: Whether to add the tool `FaultyTool`, which fails as the policy requests.
-        turns: Most turns of an episode.
+        turns: Maximum number of turns of an episode.
         invalid_actions: The number of invalid actions that ends an episode; None sets no limit.
         render_mode: ``"ansi"``, ``"rgb_array"`` or None.
         on_abort: ``"truncate"`` or ``"raise"``, see `VisEnv`.

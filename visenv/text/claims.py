@@ -13,8 +13,9 @@ denies it, or leaves it open (`visenv.text.stance`):
 - It leaves open in questions, conditions, doubts, first thoughts and the opinions of others.
 
 The strongest assertions decide (`visenv.text.stance.Level`). A correction ("no, …", "wait, …")
-discards what was said before it. A list of candidates ("A or B") is no single one. Everything that
-is not understood is left open, so that a reply is rather unread than misread. The time is linear.
+discards all earlier claims. A list of candidates ("A or B") claims none of them alone. Clauses that
+are not understood are left open: a reply without a claim is better than a wrong claim. The time is
+linear.
 """
 
 from __future__ import annotations
@@ -136,13 +137,15 @@ _INTERRUPTED = re.compile(r"\b(?:not|never)\s?$")
 
 
 class _Claim(NamedTuple):
-    """Holds what a clause asserts or denies; without labels, it discards what was said before.
+    """Holds the candidates that a clause asserts or denies.
+
+    A claim without labels discards all earlier claims.
 
     Attributes:
         labels: The candidates.
         denied: Whether they are denied.
         level: How strongly they are asserted.
-        retracts: Without labels: whether nothing is claimed if nothing follows.
+        retracts: For a claim without labels: whether the text claims nothing if no claim follows.
     """
 
     labels: Labels
@@ -245,7 +248,7 @@ class _Sentence:
         return self._said
 
     def _connect(self, word: str) -> None:
-        """Note what the word before a clause begins or ends."""
+        """Record that a word begins a main or a subordinate clause, or ends one."""
         if word in _MAIN:
             self._open = self._is_subordinate = False
         elif word in _SUBORDINATE:
@@ -254,7 +257,7 @@ class _Sentence:
             self._is_subordinate = False  # the sentence began with a subordinate clause
 
     def _corrected(self, word: str, clause: str) -> str:
-        """Note that a clause discards what was said, and return it without these words."""
+        """Record a correction at the beginning of a clause, and return the clause without it."""
         found = _CORRECTION.match(clause)
         if found:
             # "No:" may begin a list of objections. It discards no verdict, but contradicts it.
@@ -314,11 +317,11 @@ class _Sentence:
             self._open = self._open and not opens  # a doubt concerns the candidate of its clause
 
     def _withdraw(self) -> None:
-        """Leave open what the sentence asserted before."""
+        """Discard the assertions of the sentence so far; denials remain."""
         self._said = [claim for claim in self._said if not _is_assertion(claim)]
 
     def _stances(self, clause: str) -> list[_Claim]:
-        """Return what a clause asserts or denies."""
+        """Return the claims of a clause, in the order of its mentions."""
         items = list(ITEM.finditer(clause))
         if not items:
             value = self._phrases.valued.search(clause)

@@ -148,7 +148,7 @@ _READS = re.compile(
     r"\b(?:it|sign|text|label|plate|board|banner|poster|screen|display|shirt|logo|page|inscription)"
     r" (?:says|reads|states)\b"
 )
-"""What is written in a picture is no opinion: ``The sign says stop``."""
+"""A quotation of text in a picture is no opinion: ``The sign says stop``."""
 
 _VERB = re.compile(
     r"(?:prefer|choose|chose|chosen|pick|select|vote|favou?r|go|went|opt|settle|decide|lean|stick|bet"

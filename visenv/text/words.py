@@ -93,7 +93,7 @@ def passages(text: str, words: int) -> Iterator[str]:
 
 
 def _pieces(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield what counts as a word, and whether the text has no blank before it."""
+    """Yield each word, and whether it follows the previous one without a blank."""
     if text.isascii():
         yield from ((word, False) for word in text.split())
         return

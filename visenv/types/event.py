@@ -128,7 +128,7 @@ class UnknownEvent(NamedTuple):
     Attributes:
         turn: The number of the turn, from 0.
         type: The name of the type.
-        fields: Its fields, JSON-like.
+        fields: The fields of the event, JSON-like.
     """
 
     turn: int

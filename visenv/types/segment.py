@@ -43,7 +43,7 @@ class PlaceholderRun(NamedTuple):
 
     Attributes:
         offset: Index of the first one.
-        length: Their number, at least 1.
+        length: The number of placeholder tokens, at least 1.
     """
 
     offset: int

@@ -28,7 +28,7 @@ class Extractor:
     """Asks a model for the points, frames and spans to which a trace refers.
 
     Args:
-        judge: Its prompt has the field ``trace``, and it reads with `read_extraction`.
+        judge: A judge whose prompt has the field ``trace`` and whose parser is `read_extraction`.
     """
 
     judge: Judge[TraceReferences]
@@ -60,9 +60,9 @@ def read_extraction(text: str) -> TraceReferences:
     try:
         found = json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise ReplyError("expected one JSON object") from error
+        raise ReplyError(f"expected one JSON object, got {body[:80]!r}") from error
     if not isinstance(found, dict) or set(found) != set(_KEYS):
-        raise ReplyError(f"expected an object with the keys {_KEYS}")
+        raise ReplyError(f"expected an object with the keys {_KEYS}, got {body[:80]!r}")
     points, frames, spans = ([_object(each) for each in _list(found[key])] for key in _KEYS)
     read = [_point(each) for each in points]
     kept = [point for point in read if point is not None]
@@ -99,20 +99,20 @@ def _point(found: dict[str, Any]) -> Point | None:
 
 def _list(value: Any) -> Sequence[Any]:
     if not isinstance(value, list):
-        raise ReplyError("expected a list under each key")
+        raise ReplyError(f"expected a list under each key, got {value!r:.80}")
     return value
 
 
 def _object(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise ReplyError("expected objects in the lists")
+        raise ReplyError(f"expected objects in the lists, got {value!r:.80}")
     return value
 
 
 def _text(found: dict[str, Any]) -> str:
     description = found.get("description")
     if not isinstance(description, str) or not description.strip():
-        raise ReplyError("expected a description in each item")
+        raise ReplyError(f"expected a description in each item, got {description!r:.80}")
     return description
 
 

@@ -22,7 +22,7 @@ class GatedAggregate:
     the terms. A term that is None is omitted from the mean, with its weight.
 
     Args:
-        threshold: The threshold tau of the paper, which gives no value.
+        threshold: The threshold tau of the paper; the paper does not state its value.
         weights: Weights by the name of the term; 1 for a term that is not named.
 
     Raises:

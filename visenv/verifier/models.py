@@ -102,7 +102,7 @@ class ModelPointing:
     Args:
         scorer: The model.
         prompt: The prompt, with the field ``label``, one JSON string.
-        max_tokens: Most tokens of a reply.
+        max_tokens: Maximum number of tokens of a reply.
         coordinates: Unit of the points that the model writes as JSON, see `read_pointing`.
         most_words: The most words of a label, as of `ModelDetector`; another one has no points.
     """

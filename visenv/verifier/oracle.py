@@ -161,7 +161,7 @@ class OraclePointingModel:
     noise: TeacherNoise = TeacherNoise()
 
     async def places(self, seen: FrameReference, label: str) -> Sequence[Place]:
-        """Return the pixels, each the one closest to the middle of its thing."""
+        """Return the pixel closest to the middle of each thing that matches the label."""
         truth = world_truth(seen.sample)
         if self.noise.strikes("places", seen.sample.id, seen.frame, label):
             return [(0.0, 0.0)]

@@ -18,7 +18,8 @@ TOLERANCE = Decimal("0.05")
 """The largest relative error of a decimal."""
 
 _MOST_WORDS = 4
-"""Most words of a short phrase, which is compared exactly. A judge scores longer answers."""
+"""Maximum number of words of a short phrase, which is compared exactly. A judge scores longer
+answers."""
 
 LETTER = re.compile(r"\(?([A-Za-z])(?:[).:]{1,2}\s?|\s|$)(.*)", re.DOTALL)
 """Matches an option by its letter, with or without its text: ``B``, ``(B)`` or ``B. red``."""

@@ -36,7 +36,7 @@ class Selected(NamedTuple):
 
     Attributes:
         turn: The number of the turn, from 0.
-        functions: Their names (`visenv.verifier.selector`).
+        functions: The names of the functions (`visenv.verifier.selector`).
         by: ``"rules"``, or the name of the model that selected them.
     """
 

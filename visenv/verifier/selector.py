@@ -138,7 +138,7 @@ def read_functions(text: str) -> tuple[str, ...]:
     try:
         names = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ReplyError("expected a JSON list of names") from error
+        raise ReplyError(f"expected a JSON list of names, got {text[:80]!r}") from error
     if not isinstance(names, list) or not all(name in FUNCTIONS for name in names):
         raise ReplyError(f"expected names among {FUNCTIONS}, got {text[:80]!r}")
     return tuple(names)

@@ -11,7 +11,7 @@ from visenv.types import Sample
 from visenv.verifier.teachers import FrameReference, Place, Teachers
 
 MAX_POINTS = 64
-"""Most points of a response that are scored; further points count as misses."""
+"""Maximum number of points of a response that are scored; further points count as misses."""
 
 
 async def spatial_score(

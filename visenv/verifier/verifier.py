@@ -52,7 +52,7 @@ class Verifier:
     """Scores whole responses.
 
     Args:
-        teachers: The teachers.
+        teachers: The models or rules that answer the questions of the scoring functions.
         terms: The names of the terms that count, from `TERMS`; the accuracy always counts.
         gate: Combines the terms.
         empty: The score of a response without points, where they apply: ``"zero"``, or ``"skip"``,

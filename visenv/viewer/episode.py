@@ -37,8 +37,8 @@ _ANNOUNCED = re.compile(r"(\w+)(?: </image_name>|:)\n\Z")
 
 _LARGEST_SHOWN = 1e9
 MOST_POINTS = 160
-"""Most log-probabilities of one turn on the page; for more tokens, each run of them shows its
-minimum."""
+"""Maximum number of log-probabilities of one turn on the page; for more tokens, each run of them
+shows its minimum."""
 
 
 def episode_record(episode: Episode, images: str) -> dict[str, Any]:

@@ -34,7 +34,7 @@ _EPISODES = (
 )
 
 _MOST_PROBLEMS = 20
-"""Most problems of a file that are named; the number of the others is."""
+"""Maximum number of problems of a file that are named; the number of the others is."""
 
 _UNSHOWN = (*BROKEN, ArithmeticError, MemoryError)
 """The errors that showing an episode can raise, whatever free values it contains."""
@@ -45,10 +45,10 @@ class SavedEpisode(NamedTuple):
 
     Attributes:
         record: The episode in the format of the page.
-        row: Its row of the index.
-        text: Its searchable text.
+        row: The row of the episode in the index.
+        text: The searchable text of the episode.
         saved_in: The file of the episode, as named on the page.
-        line: Its line in that file, from 0.
+        line: The line of the episode in that file, from 0.
     """
 
     record: dict[str, Any]

@@ -22,7 +22,8 @@ _FURTHEST = 1e12
 _LARGEST_SCALE = 1e6
 
 _MASK_ROWS = 256
-"""Most rows of a mask on the page; larger masks are drawn with every second row, or fewer."""
+"""Maximum number of rows of a mask on the page; larger masks are drawn with every second row, or
+fewer."""
 
 
 class ImageMark(NamedTuple):

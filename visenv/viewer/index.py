@@ -19,10 +19,11 @@ from visenv.types import Answered, Episode, ToolCalled, TurnTaken
 from visenv.viewer.store import LONGEST_TEXT
 
 MOST_COLUMNS = 500
-"""Most terms, and most metrics, in the index. Each has a value for each episode."""
+"""Maximum number of terms, and most metrics, in the index. Each has a value for each episode."""
 
 LONGEST_CELL = 200
-"""Most characters of a text in the table; of a longer text, the start and the end are shown."""
+"""Maximum number of characters of a text in the table; of a longer text, the start and the end are
+shown."""
 
 _TAIL = 110
 
@@ -94,9 +95,9 @@ class EpisodeIndex:
         as 0, as in an evaluation (`visenv.evaluation.values.counted_values`).
 
         Args:
-            row: The row.
+            row: The row of the episode, as `index_row` returns it.
             saved_in: The file of the episode, as named on the page.
-            line: Its line in that file, from 0.
+            line: The line of the episode in that file, from 0.
         """
         for name, text in {**row.texts, "saved_in": saved_in}.items():
             self._texts.setdefault(name, TextColumn()).add(text)

@@ -17,10 +17,10 @@ from typing import Any
 from visenv.files import check_no_link, output_folder, write_text
 
 LONGEST_TEXT = 20_000
-"""Most characters of one text on the page; the page shows how many more there are."""
+"""Maximum number of characters of one text on the page; the page shows how many more there are."""
 
 DEEPEST = 16
-"""Most levels of nested data on the page."""
+"""Maximum number of levels of nested data on the page."""
 
 LARGEST, SMALLEST = 1e300, 1e-300
 """Limits of the size of a number on the page. The page computes with differences and quotients of

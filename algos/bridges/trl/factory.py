@@ -82,7 +82,9 @@ def environment_factory(env_id: str, **options: Any) -> type[NativeEnvironment]:
             "VisenvGRPOTrainer."
         )
     if clash := _NO_TOOLS & {*base.tools}:
-        raise ConfigurationError(f"A tool of {env_id} has a name that TRL reserves: {clash}.")
+        raise ConfigurationError(
+            f"A tool of {env_id} has a name that TRL reserves: {clash}. Rename the tool."
+        )
     members: dict[str, Any] = {
         name: method_of(tool, _call_tool) for name, tool in base.tools.items()
     }

@@ -78,7 +78,11 @@ class VisenvAgentLoop(AgentLoopBase):  # type: ignore[misc]
     ) -> None:
         super().__init__(*args, **others)
         if getattr(self.processor, "image_processor", None) is None:
-            raise ConfigurationError("This model has no image processor for visenv's images.")
+            raise ConfigurationError(
+                "The messages of visenv contain images, and the processor of this model "
+                f"({type(self.processor).__name__}) has no image processor: set "
+                "actor_rollout_ref.model.path to a vision-language model, such as Qwen2.5-VL."
+            )
         self._env_id = env_id
         self._env_options = OmegaConf.to_object(OmegaConf.create(dict(env_options or {})))
         self._turn_tokens = turn_tokens

@@ -116,9 +116,15 @@ class ServerPolicy(Policy[Any]):
         if (seconds := SECONDS.get(None)) is not None:
             seconds.append(time.perf_counter() - started)
         if output.stop_reason in ("aborted", "abort"):
-            raise PolicyError("The server aborted the request.")
+            raise PolicyError(
+                f"The server ended the request with {output.stop_reason!r}, after "
+                f"{len(output.token_ids)} tokens."
+            )
         if self._codec.image_id in output.token_ids:
-            raise PolicyError("The server sampled the placeholder of an image.")
+            raise PolicyError(
+                f"The server sampled the token {self._codec.image_id}, the placeholder of an "
+                "image, which no turn may contain."
+            )
         return output
 
     def _left(self, stream: Any) -> int:

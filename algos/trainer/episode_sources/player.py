@@ -25,7 +25,7 @@ class SelectedGroups(NamedTuple):
     """Holds the selected groups of a step.
 
     Attributes:
-        groups: The groups.
+        groups: The episodes of each selected group.
         begun: The number of groups that this process has started.
     """
 
@@ -123,7 +123,7 @@ class StepPlayer:
                     choice.end(running.pop(task), task.result())
 
     def _number(self, index: int) -> int:
-        """Return the number in the step of the group that this process starts as number `index`."""
+        """Convert the index of a group among those of this process to its number in the step."""
         replacement = index - len(self._own)
         if replacement < 0:
             return self._own[index]

@@ -21,7 +21,7 @@ Legibility = Literal["", "text", "flag"]
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=STRICT)
 class Distortion:
-    """Holds a distortion and its parameters (`visenv.envs.arft.coding.world`), unused ones None.
+    """Holds a distortion (`visenv.envs.arft.coding.world`); parameters that it lacks are None.
 
     Attributes:
         name: The name of the kind.

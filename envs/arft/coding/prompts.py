@@ -55,7 +55,7 @@ def file_size(size: tuple[int, int]) -> str:
 
 
 def with_region(question: str, box: Sequence[int] | None) -> str:
-    """Return the question followed by its box, unless it already contains four numbers."""
+    """Return the question followed by its box, unless the question contains four numbers."""
     if box is None or re.search(r"\[\s*\d+(?:\s*,\s*\d+){3}\s*\]", question):
         return question
     return f"{question} It is within {list(box)}, in thousandths of the image's width and height."

@@ -47,7 +47,7 @@ class WrongRepair(LapsingTeacher["ArftCoding"]):
 
 
 def mistaken(truth: CodingTruth) -> CodingTruth:
-    """Return the problems that a wrong repair is for, which are weaker, or other rotations."""
+    """Return the problems with weaker strengths and other rotations, so that `repair` is wrong."""
     box = None
     if truth.box is not None:
         left, top, right, bottom = truth.box

@@ -90,7 +90,7 @@ def has_form(text: str, step: str, steps: Sequence[str] = _STEPS) -> bool:
     """Return whether a turn is exactly a thought and the tag of `step`.
 
     Args:
-        text: The turn.
+        text: The text of the turn.
         step: The expected tag.
         steps: The tags that may not be opened twice.
     """

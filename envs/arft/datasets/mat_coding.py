@@ -101,7 +101,9 @@ class MatCoding(MatSource):
 
 
 def _joined(rows: Iterator[tuple[RowLocation, Any]]) -> Iterator[tuple[RowLocation, Any]]:
-    """Join the training set's steps to rows of the benchmark: one for each sample's first step.
+    """Convert the training set to the layout of the benchmark.
+
+    Each sample becomes one row, which is made from the first step of the sample.
 
     The answer of a row is in the step ``pre_answer`` with the same question. If several samples
     have the same question, both kinds of steps are in the same order.

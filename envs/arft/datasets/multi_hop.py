@@ -134,7 +134,7 @@ class MultiHopSource(RowSource):
             raise DataError(f"an answer is not text: {answers!r:.200}")
         distinct = tuple(dict.fromkeys(answer for answer in published if answer.strip()))
         if not distinct and self.split not in self.hidden:
-            raise DataError("no answers")
+            raise DataError(f"expected at least one answer with text, got {answers!r:.200}")
         return distinct
 
     def _contents(self) -> Iterator[tuple[RowLocation, Any]]:

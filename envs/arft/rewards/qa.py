@@ -126,4 +126,4 @@ def _published_form(text: str) -> str:
 
 def _require(references: Sequence[str]) -> None:
     if not references:
-        raise DataError("There is no reference answer to score against.")
+        raise DataError("An answer is scored against reference answers, and the sample has none.")

@@ -21,7 +21,7 @@ ANSWER = "answer"
 
 
 class StepRewardWrapper(RewardWrapper):
-    """Pays the increase of the terms after every turn; the sum is their value at the end.
+    """Pays the increase of the terms after every turn; all payments add up to their final value.
 
     ``info["step"].terms`` contains the values so far. An aborted step gets 0, and so do the
     steps before it in an `Episode`. The arguments are those of `RewardWrapper`.
@@ -33,12 +33,12 @@ class StepRewardWrapper(RewardWrapper):
 
     @override
     def begin_episode(self) -> None:
-        """Set the paid amount of each term to 0."""
+        """Set the paid amount to 0."""
         self._paid, self._was_aborted = 0.0, False
 
     @override
     def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
-        """Take a step, and pay the increase of each term since the last step.
+        """Take a step, and pay the increase of the total of the terms since the last step.
 
         Raises:
             EpisodeOverError: If the episode has ended, also because a term could not be computed.
@@ -50,10 +50,10 @@ class StepRewardWrapper(RewardWrapper):
         return taken
 
     @override
-    def due(self, worth: float) -> float:
-        """Return the increase of each term since the last step."""
-        due, self._paid = worth - self._paid, worth
-        return due
+    def reward_now(self, total: float) -> float:
+        """Return the increase of the total since the last step."""
+        increase, self._paid = total - self._paid, total
+        return increase
 
 
 class ReferenceStep(NamedTuple):
@@ -61,7 +61,7 @@ class ReferenceStep(NamedTuple):
 
     Attributes:
         kind: The kind of turn that does the step.
-        weight: Its weight; the weights of all steps of a sample add up to 1.
+        weight: The weight of the step; the weights of all steps of a sample add up to 1.
         truth: The reference for a turn, for example the gold query.
     """
 

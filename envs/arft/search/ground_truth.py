@@ -17,7 +17,7 @@ class WorldId:
 
     Attributes:
         preset: The kind of world.
-        seed: Its seed.
+        seed: The seed of the world.
     """
 
     preset: str

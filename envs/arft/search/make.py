@@ -67,7 +67,10 @@ def make_search(
     )
     check_choice("step rule", step_rule or "each", get_args(StepRule))
     if step_rule == "answered" and (compat or data != "procedural"):
-        raise ConfigurationError('step_rule="answered" needs procedural data, without compat.')
+        raise ConfigurationError(
+            'step_rule="answered" needs data="procedural" without compat, got '
+            f'data={data!r:.80} and compat={compat!r}. Use step_rule="each".'
+        )
     if step_rule is None:
         step_rule = "answered" if data == "procedural" and not compat else "each"
     made = PublishedSearch if compat else ArftSearch
@@ -93,7 +96,8 @@ def search_source(
         return EntitiesWorld(world, hops=hops, **chosen)
     if hops is not None or worlds is not None:
         raise ConfigurationError(
-            "hops and worlds are only for procedural questions: omit them for a data set."
+            "hops and worlds are options of procedural questions: omit them for a data set, "
+            f"got hops={hops!r}, worlds={worlds!r} and data={data!r:.80}."
         )
     return open_data(data, SEARCHED) if isinstance(data, str) else data
 

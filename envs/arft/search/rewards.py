@@ -99,7 +99,10 @@ def accuracy(
     similarity: QuerySimilarity,
     reward: str,
 ) -> float | None:
-    """Return how well a turn does a step, 0 to 1; None if it does another one. See the module."""
+    """Return the accuracy of a turn for a step, 0 to 1; None if the turn takes another step.
+
+    The docstring of the module has the accuracy of each kind of step.
+    """
     for event in events:
         if step.kind == ANSWER and isinstance(event, Answered):
             score = exact_match if reward == "em" else token_f1

@@ -31,7 +31,7 @@ class VideoAction(NamedTuple):
     """Describes a movement or change that a video shows.
 
     Attributes:
-        action: The description.
+        action: A description of the movement or change.
         start_time: Seconds.
         end_time: Seconds, not before the start.
     """

@@ -117,14 +117,14 @@ def _accuracy(row: Row) -> float:
         return _number(terms, ACCURACY)
     metrics = row.get("metrics")
     if not isinstance(metrics, Mapping):
-        raise DataError("an episode must have metrics")
+        raise DataError(f"an episode must have metrics, an object, got {metrics!r:.80}")
     return _number(metrics, ACCURACY)
 
 
 def _reward(row: Row) -> float:
     turns = row.get("turns")
     if not isinstance(turns, list) or not all(isinstance(turn, Mapping) for turn in turns):
-        raise DataError("an episode must have turns")
+        raise DataError(f"an episode must have turns, a list of objects, got {turns!r:.80}")
     return sum(_number(turn, "reward") for turn in turns)
 
 

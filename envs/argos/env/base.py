@@ -198,7 +198,7 @@ class ArgosEnv(VisEnv):
         """Return a turn that states the conclusion and answers if all points hit.
 
         Args:
-            said: The sentences of the reasoning before the conclusion.
+            said: The sentences of the reasoning that precede the conclusion.
             points: The points in these sentences.
         """
         if not all(point.hits for point in points):

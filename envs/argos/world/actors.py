@@ -20,8 +20,8 @@ class Actor:
 
     Attributes:
         thing: The thing, with its first color.
-        path: Its center in each frame.
-        colors: Its color in each frame; the color of `thing` if empty.
+        path: The center of the thing in each frame, native pixels.
+        colors: The color in each frame; if empty, the color of `thing` in all frames.
         behind: The frames in which it is behind the wall.
     """
 

@@ -30,7 +30,7 @@ def entailed(reasoning: str, asked: Asked, options: Options, step: float) -> str
 
     Args:
         reasoning: The text, without tags.
-        asked: What the question asks about.
+        asked: The relation that the question asks about.
         options: The possible answers.
         step: Seconds from frame to frame; 0 for an image.
     """

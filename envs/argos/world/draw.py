@@ -28,7 +28,7 @@ def paint(
     Args:
         things: The things from back to front.
         extent: Size of the frame.
-        ground: What is behind the things.
+        ground: The ground behind the things.
         rng: Draws the noise.
     """
     levels = ground.levels.copy()

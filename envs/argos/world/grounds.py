@@ -27,7 +27,7 @@ Levels = NDArray[np.float32]
 
 
 class Ground(NamedTuple):
-    """Holds what is behind the things; the frames of a video share it.
+    """Holds the ground behind the things, which all frames of a video share.
 
     Attributes:
         levels: The levels of the pixels, float32 ``[height, width, 3]``.

@@ -105,7 +105,10 @@ def world_preset(
     )
     preset = replace(preset, kinds=tuple(preset.kinds))
     if not preset.kinds:
-        raise ConfigurationError("Name at least one kind of question.")
+        raise ConfigurationError(
+            "kinds must contain at least one kind of question, got none. Known: "
+            f"{', '.join(kinds)}."
+        )
     for kind in preset.kinds:
         check_choice("kind of question", kind, kinds)
     return preset

@@ -92,8 +92,8 @@ def visit(
         rng: The generator.
         preset: The size of the frame.
         thing: The thing, at the place that it goes to.
-        between: The first and the last frame in which it is inside for sure.
-        longer: Whether it is also inside in the frame before, and in the frame after.
+        between: The first and the last frame in which the thing is inside in any case.
+        longer: Whether the thing is also inside in the frame before, and in the frame after.
         frames: The number of frames.
     """
     radius = thing.half_width
@@ -117,7 +117,7 @@ def bounce(preset: WorldPreset, thing: Thing, angles: NDArray[np.float64], heigh
         preset: The size of the frame.
         thing: The thing, whose width is left free at the sides.
         angles: How far the thing has gone in each frame, native pixels, float64 ``[frames]``.
-        height: Its height in the picture, native pixels.
+        height: The height of the path in the picture, native pixels.
     """
     way = preset.width - 1 - 2 * thing.half_width
     across = thing.half_width + np.abs(angles % (2 * way) - way)

@@ -148,7 +148,17 @@ def chosen(sentence: Sentence, predicates: Predicates) -> set[int] | None:
 def _clause(
     clause: str, predicates: Predicates, before: tuple[bool, int] | None, last: int | None
 ) -> tuple[int | None, tuple[bool, int] | None, int | None]:
-    """Return the answer by a clause, its predicate and its subject."""
+    """Read one clause.
+
+    Args:
+        clause: The text of the clause.
+        predicates: The words of the relation.
+        before: The predicate of the previous clause, or None.
+        last: The subject of the previous clause, or None.
+
+    Returns:
+        The thing that is the answer by this clause, or None; its predicate; and its subject.
+    """
     if last is not None:
         clause = _IT.sub(f"X{last} ", clause)
     named = [(found.start(), int(found[1])) for found in THING.finditer(clause)]

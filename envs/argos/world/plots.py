@@ -45,7 +45,7 @@ class Plot(NamedTuple):
         key_events: The events that a grounded reasoning cites.
         events: All events.
         targets: The labels that a grounded reasoning points to.
-        asked: What the question asks about.
+        asked: The relation that the question asks about.
         wall: The wall, which hides things behind it, or None.
     """
 

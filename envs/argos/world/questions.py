@@ -27,7 +27,7 @@ class SceneQuestion(NamedTuple):
         options: All answers that the wording allows, equally likely.
         things: The things from back to front.
         targets: The labels that a grounded reasoning points to.
-        asked: What the question asks about.
+        asked: The relation that the question asks about.
         counted: The label that is counted, ``""`` if none is.
     """
 

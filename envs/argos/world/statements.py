@@ -45,7 +45,10 @@ def with_things(text: str, names: Sequence[str]) -> str:
 
 
 def said(text: str, options: Options) -> set[str] | None:
-    """Return the options that a text with one mentioned option leaves, by its negation."""
+    """Return the options that are possible after a text: the named one, or if negated all others.
+
+    None means that the text names no option or several.
+    """
     if re.search(r"\b(\w+) or (?:the |in the )?(\w+)\b", text):
         return None
     text = re.sub(rf"\bnot (?:{'|'.join(options)}) ,? ?but\b", "", text)

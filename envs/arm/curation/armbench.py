@@ -172,7 +172,9 @@ class ArmBenchItems(WritingStep):
             complaint = f"The right response must say {question.response!r:.200}, in these words."
             raise UnusableReplyError("answer not stated", complaint)
         if len({written.right, *written.wrong}) <= len(written.wrong):
-            raise UnusableReplyError("same response", "No two responses may be the same.")
+            raise UnusableReplyError(
+                "same response", "All responses must differ, but two are equal."
+            )
         for wrong in written.wrong:
             ratio = len(wrong) / len(written.right)
             if not 1 / self.length_ratio <= ratio <= self.length_ratio:
@@ -201,6 +203,9 @@ def _request(reply: Row) -> str:
     """Return the request for a description that a reply contains."""
     text = read_text(reply, "question")
     if "describe" not in text.casefold() or "in detail" not in text.casefold():
-        complaint = "The new question must say “describe” and “in detail”."
+        complaint = (
+            "The new question must contain “describe” and “in detail”, in any case. It was "
+            f"{text!r:.200}."
+        )
         raise UnusableReplyError("no describing question", complaint)
     return text

@@ -27,7 +27,7 @@ def anls(answer: str, references: Sequence[str], threshold: float = THRESHOLD) -
         DataError: If there is no reference.
     """
     if not references:
-        raise DataError("There is no reference answer to compare with.")
+        raise DataError("An answer is compared with reference answers, and the sample has none.")
     if is_too_long(answer):
         return 0.0
     given = _normalized(answer)

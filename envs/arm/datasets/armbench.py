@@ -152,7 +152,7 @@ def _image_files(row: Mapping[str, Any], folders: Sequence[Path]) -> list[Path]:
     if not isinstance(names, list) or not all(isinstance(each, str) for each in names):
         raise DataError(f"images must be a list of names, got {names!r:.200}")
     if not names and not _is_about_document(row):
-        raise DataError("the row has no image")
+        raise DataError("images must contain at least one name, unless the row has a document")
     try:
         return [image_file(folders, name) for name in names]
     except DataError:

@@ -68,7 +68,10 @@ class MMIFEval(SharedImageSource):
         tag = text_of(row, "tag")
         constraints = tuple([_constraint(each) for each in _listed(row.get("constraints"))])
         if tag == "C-Level" and not constraints:
-            raise DataError("a C-Level row must have constraints")
+            raise DataError(
+                "a row with the tag C-Level must have constraints, got "
+                f"{row.get('constraints')!r:.80}"
+            )
         answer = row.get("answer")
         answers = (answer,) if tag == "P-Level" and isinstance(answer, str) and answer else ()
         if tag == "P-Level" and not answers:

@@ -51,7 +51,8 @@ def read_objects(file: Path) -> list[Any]:
     except Exception as error:  # a broken pickle can raise anything
         raise DataError(f"{file} is not a readable NumPy file: {error}") from error
     if not isinstance(content, np.ndarray) or content.ndim != 1:
-        raise DataError(f"{file} must contain a one-dimensional array.")
+        shape = content.shape if isinstance(content, np.ndarray) else type(content).__name__
+        raise DataError(f"{file} must contain an array of one dimension, got {shape}.")
     return list(content)
 
 
@@ -127,5 +128,7 @@ class _PlainUnpickler(pickle.Unpickler):
     def find_class(self, module_name: str, global_name: str, /) -> Any:
         name = f"{module_name}.{global_name}"
         if name not in _ALLOWED:
-            raise DataError(f"it would import {name}, which no data needs.")
+            raise DataError(
+                f"it would import {name}, which no data needs: only arrays of plain values are read"
+            )
         return _ALLOWED[name]

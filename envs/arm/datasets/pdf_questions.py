@@ -150,7 +150,9 @@ def _judgments(row: Mapping[str, Any], seed: str) -> Iterator[_Judgment]:
         return
     answer, wrong = text_of(row, "answer"), _texts(row, "wrong_answers")
     if len({answer, *wrong}) <= len(wrong):
-        raise DataError("answer and wrong_answers must all differ")
+        raise DataError(
+            f"answer and wrong_answers must all differ, got {answer!r:.80} and {wrong!r:.200}"
+        )
     for way, count in WAYS.items():
         if count <= 1 + len(wrong):
             yield _mixed(f"{name}/{way}", kind or way, answer, wrong, count, seed)
@@ -159,7 +161,10 @@ def _judgments(row: Mapping[str, Any], seed: str) -> Iterator[_Judgment]:
 def _mixed(
     name: str, kind: str, answer: str, wrong: Sequence[str], count: int, seed: str
 ) -> _Judgment:
-    """Return `count` answers in an order fixed by name and seed; half of single ones are right."""
+    """Return `count` answers in an order that depends only on name and seed.
+
+    A single answer is right with the probability 1/2.
+    """
     digest = hashlib.sha256(f"{seed}/{name}".encode()).digest()
     rng = np.random.default_rng(int.from_bytes(digest[:8]))
     others = [wrong[place] for place in rng.permutation(len(wrong))]

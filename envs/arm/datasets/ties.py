@@ -57,7 +57,7 @@ class TiesScore(NamedTuple):
 
     @property
     def total(self) -> float:
-        """Return the weighted sum, -0.01 to 1.01."""
+        """Return 0.3 ref + 0.3 tied + 0.2 margin + 0.2 hard + 0.01 fine, -0.01 to 1.01."""
         right = 0.3 * self.ref + 0.3 * self.tied
         return right + 0.2 * self.margin + 0.2 * self.hard + 0.01 * self.fine
 
@@ -85,7 +85,10 @@ def ties_score(prompts: Iterable[RatedPrompt]) -> TiesScore:
         (tied[number].spread, tied[number].gap, ref[number].gap) for number in tied.keys() & ref
     ]
     if not both:
-        raise DataError("No tied prompt has a reference, so no margin can be compared.")
+        raise DataError(
+            "The margin compares prompts with the same number in both forms, ref:N and tied:N, and "
+            "no number occurs in both: rate the whole subset Ties."
+        )
     return TiesScore(
         ref=_mean([each.gap > 0 for each in ref.values()]),
         tied=_mean([each.gap > 0 for each in tied.values()]),

@@ -98,7 +98,7 @@ class ArmEnv(VisEnv):
 
     @override
     def turn_notice(self) -> tuple[Part, ...]:
-        """Return a notice before the last turn that this turn must answer."""
+        """Return the notice that the next turn is the last one and must answer, or nothing."""
         return (self.last_turn_notice,) if self.turns_left == 1 else ()
 
     @override

@@ -75,7 +75,7 @@ class Region(NamedTuple):
     Attributes:
         name: The name of the image.
         image: The native image.
-        part: The part.
+        part: The part of `image` that the picture shows.
     """
 
     name: str

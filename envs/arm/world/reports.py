@@ -133,7 +133,10 @@ class ReportsWorld:
 
     def _check(self) -> None:
         if not self.kinds or not self.candidates:
-            raise ConfigurationError("Name at least one kind and one number of candidates.")
+            raise ConfigurationError(
+                "kinds and candidates must not be empty, got "
+                f"kinds={self.kinds!r} and candidates={self.candidates!r}."
+            )
         for kind in self.kinds:
             if kind not in self._preset.kinds:
                 raise UnknownNameError("kind of question", kind, self._preset.kinds)

@@ -15,8 +15,8 @@ class Action(NamedTuple):
     """Describes one of the numbered actions.
 
     Attributes:
-        name: Its name in prompts.
-        verb: The verb of its operation (`visenv.envs.embodied.world.planner`).
+        name: The name of the action in prompts, for example ``"pick up the apple"``.
+        verb: The verb of the operation (`visenv.envs.embodied.world.planner`).
         object: The name of a fixture or object, or, if `by_kind`, a type of objects.
         by_kind: Whether `object` is a type, so that the state determines the object.
     """
@@ -75,7 +75,7 @@ class Dialect(ABC):
 
         Args:
             state: The state after the action.
-            action: The action.
+            action: The action that was executed or refused.
             code: `OK`, or the code of the rule that forbids it.
         """
 

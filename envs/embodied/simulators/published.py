@@ -17,7 +17,7 @@ class LabeledTasks:
     """Adds the label ``simulator`` with the name of the simulator to published tasks.
 
     Args:
-        tasks: The tasks.
+        tasks: The published tasks, without the label.
         simulator: The simulator and its player.
     """
 

@@ -18,9 +18,9 @@ class FixtureType(NamedTuple):
         slots: Number of objects that it holds, in a row; 0 if it is not a receptacle.
         opening: The way it opens, ``""`` if it does not open.
         switch: Whether it can be turned on and off.
-        role: Its effect on objects: a heater heats the objects in it while it is on, a cooler cools
+        role: The effect on objects: a heater heats the objects in it while it is on, a cooler cools
             them while it is closed, a basin is where the tap washes objects; a light is a lamp.
-        word: Its name in the dialect of EB-Habitat.
+        word: The name of the type in the dialect of EB-Habitat.
         color: RGB, 0 to 1.
     """
 

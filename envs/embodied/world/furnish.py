@@ -86,8 +86,8 @@ class Furnisher:
         """Add an object at a random place; return its number.
 
         Args:
-            kind: Its type.
-            look: Its look; by default one that no object of this type has yet.
+            kind: The type of the object, a key of `ITEMS`.
+            look: The look of the object; by default one that no object of this type has yet.
             avoid: Fixtures that must not contain it.
             shut: Whether it may be inside a fixture that opens.
             dirty: Whether it is dirty; None draws it.

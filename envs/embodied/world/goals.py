@@ -207,7 +207,7 @@ def _of_lookalikes(goal: Goal) -> list[Clause]:
 
 
 def with_target(goal: Goal, targets: Sequence[str], item: str) -> Goal:
-    """Return the same goal for another object and without guards, as a mistaken player has it."""
+    """Return the goal of a player that takes `item` for one of the targets, without guards."""
     conditions = tuple(
         Clause(
             clause.quantifier,

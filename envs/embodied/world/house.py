@@ -46,8 +46,8 @@ class Fixture:
     """Describes a receptacle or an appliance with its position.
 
     Attributes:
-        name: Its name in the dialect of ALFRED, for example ``"SideTable_2"``.
-        kind: Its type, a key of `FIXTURES`.
+        name: The name in the dialect of ALFRED, for example ``"SideTable_2"``.
+        kind: The type of the fixture, a key of `FIXTURES`.
         room: The index of its room.
         x: Center of the body, meters.
         y: Center of the body, meters.
@@ -76,7 +76,7 @@ class Fixture:
 
     @cached_property
     def slots(self) -> tuple[Point, ...]:
-        """Return the world positions of its slots while it is closed."""
+        """Return the world positions of the slots of the fixture while it is closed."""
         return tuple(self.place(slot) for slot in slots_of(self.kind))
 
     def slot(self, index: int, is_open: bool) -> Point:
@@ -92,7 +92,7 @@ class Fixture:
 
     @property
     def standpoint(self) -> tuple[float, float]:
-        """Return where an agent stands to use it, in meters."""
+        """Return the position of an agent that uses the fixture, in meters."""
         away = 0.9 if self.type.opening else STANDING
         x, y, _ = self.place((0.0, -self.type.depth / 2 - away, 0.0))
         return x, y
@@ -103,10 +103,10 @@ class Item:
     """Describes an object that can be moved.
 
     Attributes:
-        name: Its name in the dialect of ALFRED, for example ``"Mug_2"``.
-        kind: Its type, a key of `ITEMS`.
+        name: The name in the dialect of ALFRED, for example ``"Mug_2"``.
+        kind: The type of the object, a key of `ITEMS`.
         look: The look that distinguishes it from others of its type.
-        yaw: Its rotation about the vertical axis, radians.
+        yaw: The rotation of the object about the vertical axis, radians.
     """
 
     name: str

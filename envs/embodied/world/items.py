@@ -56,13 +56,13 @@ class ItemType(NamedTuple):
     """Describes one type of objects.
 
     Attributes:
-        parts: Its primitives; the first one has the pattern.
+        parts: The primitives of an object; the first one has the pattern.
         sliced: Whether a knife can slice it.
         washed: Whether it can be dirty and can be washed.
         heated: Whether tasks heat or cool it.
         holds: Whether it can hold another object and be carried with it.
         cuts: Whether it slices others.
-        use: Its purpose, in words that match no other type; ``""`` if tasks never use it.
+        use: The purpose, in words that match no other type; ``""`` if no task names it.
     """
 
     parts: tuple[ItemPart, ...]

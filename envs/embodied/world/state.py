@@ -142,7 +142,7 @@ class HouseState:
         return house.items[name].type.holds
 
     def pick(self, item: str) -> str:
-        """Take an object in hand, with what it holds."""
+        """Take an object in hand, with the objects that it holds."""
         if self.held:
             return "hand_full"
         if not self.at or self.fixture_of(item) != self.at:

@@ -37,7 +37,7 @@ class LiberoDemonstration(NamedTuple):
     """Holds one demonstration.
 
     Attributes:
-        number: Its number in the file.
+        number: The number of the demonstration in the file.
         actions: Rows of seven numbers from -1 to 1.
         start: The flattened MuJoCo state before the first action.
     """
@@ -78,7 +78,7 @@ def replay(
         env: A text environment, ``gym.make("visenv/Libero-v0", ...)``.
         suite: The suite of the task.
         task: The index of the task.
-        demonstration: The demonstration.
+        demonstration: A demonstration of this task (`read_hdf5`).
     """
     sample = Sample(
         id=f"{suite}/{task}/demo_{demonstration.number}",

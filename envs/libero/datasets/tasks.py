@@ -67,7 +67,10 @@ class LiberoTasks:
         self, items: Sequence[tuple[str, int, int]], seed: int = 0, keep_apart: bool = False
     ) -> None:
         if not items:
-            raise ConfigurationError("There is no task with these options; name another suite.")
+            raise ConfigurationError(
+                "LiberoTasks needs at least one task, got an empty sequence: choose other tasks, "
+                "states or another suite."
+            )
         self._items = tuple(items)
         self._seed = seed
         self.training_rows: Sequence[int] | None = None
@@ -99,7 +102,7 @@ class LiberoTasks:
 
 
 def _held_out(items: Sequence[tuple[str, int, int]]) -> list[int]:
-    """Return the rows of every fifth state of each task; of the last one of 2 to 4 states."""
+    """Return the rows of every fifth state of each task; with 2 to 4 states, of the last one."""
     by_task: dict[tuple[str, int], list[int]] = {}
     for row, (suite, task, _) in enumerate(items):
         by_task.setdefault((suite, task), []).append(row)

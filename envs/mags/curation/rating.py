@@ -93,7 +93,7 @@ def read_zoom_score(text: str) -> int:
     """
     found = json_reply(text)
     if not {"reasoning", "zoom_score"} <= {*found}:
-        raise ReplyError("expected the keys reasoning and zoom_score")
+        raise ReplyError(f"expected the keys reasoning and zoom_score, got {sorted(found)}")
     score = found["zoom_score"]
     if isinstance(score, bool) or not isinstance(score, int) or not 1 <= score <= 10:
         raise ReplyError(f"expected a whole number from 1 to 10, got {score!r:.80}")
@@ -115,5 +115,5 @@ def image_of(row: Row) -> Image:
     if not isinstance(images, list) or not images:
         raise DataError(f"no images: {images!r:.80}")
     if len(images) > 1:
-        raise DataError(f"{len(images)} images; MagsZoom shows one")
+        raise DataError(f"MagsZoom shows one image, got {len(images)}")
     return Image.from_file(Path(images[0]))

@@ -57,7 +57,7 @@ class MagsRows(TableSource):
     def _check_count(self, count: int) -> None:
         super()._check_count(count)
         if count > 1:
-            raise DataError(f"{count} images; MagsZoom shows one")
+            raise DataError(f"MagsZoom shows one image, got {count}")
 
     @override
     def _sample(self, place: RowLocation, row: Mapping[str, Any]) -> Sample:

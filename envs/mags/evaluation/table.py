@@ -112,7 +112,7 @@ class PaperTable:
             if not equals:
                 raise ConfigurationError(f"A method must be name=file, got {method!r}.")
             if name in files:
-                raise ConfigurationError(f"Two methods have the name {name!r}.")
+                raise ConfigurationError(f"Two methods have the name {name!r}: rename one of them.")
             files[name] = Path(file)
         unknown = [name for name in self.extract if name not in files]
         if unknown:

@@ -16,7 +16,7 @@ class Magnify(ScoreRequest):
     The result is uint8 ``[scale * height, scale * width, 3]``, at the scale of the network.
 
     Attributes:
-        crop: The crop.
+        crop: The crop at native size.
     """
 
     kind: ClassVar[str] = "magnify"

@@ -81,7 +81,10 @@ class SceneDifficulty:
                 f"A scene must have 1 to {len(FRAMES)} signs, got {self.signs}."
             )
         if not self.kinds or (most < 2 and "relation" in self.kinds):
-            raise ConfigurationError("kinds must not be empty; a relation needs 2 signs.")
+            raise ConfigurationError(
+                "kinds must not be empty, and a relation needs 2 signs, got "
+                f"kinds={self.kinds} and signs={self.signs}."
+            )
         for kind in self.kinds:
             if kind not in KINDS:
                 raise UnknownNameError("kind of question", str(kind), KINDS)
@@ -97,12 +100,18 @@ class SceneDifficulty:
                 f"got {self.grid}."
             )
         if max(map(self.sign_side, self.shapes)) * 2 > self.view_side:
-            raise ConfigurationError("The signs are too large for the view.")
+            side = max(map(self.sign_side, self.shapes))
+            raise ConfigurationError(
+                f"A sign may have at most half of view_side, {self.view_side} px, got {side} px: "
+                "increase view_side, or choose smaller panels."
+            )
         self._check_stripe_colors()
 
     def _check_stripe_colors(self) -> None:
         if 0 < len(self.stripe_colors) < 3:  # two are compared, and the other signs have a third
-            raise ConfigurationError("stripe_colors must be three or more colors, or empty.")
+            raise ConfigurationError(
+                f"stripe_colors must be three or more colors, or empty, got {self.stripe_colors}."
+            )
         if len(set(self.stripe_colors)) < len(self.stripe_colors):
             raise ConfigurationError(f"stripe_colors must differ, got {self.stripe_colors}.")
         for color in self.stripe_colors:

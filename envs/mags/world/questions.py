@@ -38,10 +38,10 @@ class SceneDraft(NamedTuple):
     Attributes:
         kind: The kind of question.
         detail: The kind of detail on the signs, ``"colour"`` or ``"text"``.
-        question: The question.
-        answer: Its answer.
+        question: The text of the question.
+        answer: The right answer.
         options: All possible answers.
-        signs: The signs.
+        signs: All signs of the scene.
         values: The detail of each sign.
         targets: The indices in `signs` of the signs that the question is about.
         evidence: The indices in `signs` of the signs that must be looked at.

@@ -137,7 +137,7 @@ class TextVQA(TableSource):
 def _answers(row: Mapping[str, Any]) -> tuple[str, ...]:
     answers = row.get("answers")
     if not isinstance(answers, list) or not answers:
-        raise DataError("no answers")
+        raise DataError(f"answers must be a list with at least one text, got {answers!r:.200}")
     if not all(isinstance(answer, str) for answer in answers):
         raise DataError(f"an answer is not text: {answers!r:.200}")
     return tuple(answers)

@@ -111,7 +111,7 @@ def test_values_out_of_range_raise(
 
 def test_filtered_sft_needs_the_cell_of_grpo(task: str, tmp_path: Path) -> None:
     plan = Plan("filtered_sft", read_task(task), 0)
-    with pytest.raises(RunError, match="GRPO, which has no cell"):
+    with pytest.raises(RunError, match="does not exist: add"):
         run_cell(plan, tmp_path / "out", tmp_path / "runs", 1)
     assert not (tmp_path / "runs").exists()
 

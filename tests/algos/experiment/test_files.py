@@ -100,7 +100,7 @@ def test_fields_of_a_recipe_are_options(write: Callable[[str], Path]) -> None:
         ("[environments.b]\noptions = 3", r"environments\.b\.options: .*dictionary"),
         ("[phases.'../x']", "must be a plain folder name"),
         ("[environments.b]\nid = 'ZoomVQA-v0'\noptions = { preset = 'tiny' }", "are the same"),
-        ("[environments.b]\nrows = 'r.jsonl'", r"environments\.b: rows .* name it with data"),
+        ("[environments.b]\nrows = 'r.jsonl'", r"environments\.b: rows .* without data: set data"),
         ("[environments.'a/b']\nid = 'ArmIF-v0'", "must be a plain folder name"),
         ("[phases.evaluation]\nsteps = 1", "cannot be called 'evaluation'"),
         ("[phases.two]\ncontrol = true\n[phases.three]\nbegins_with = 'two'", "is no control"),
@@ -166,7 +166,7 @@ def test_recipe_has_a_phase_that_is_no_control(write: Callable[[str], Path]) -> 
     text = SMALL
     for phase in ("[phases.warm-up]", "[phases.rl]"):
         text = text.replace(phase, f"{phase}\ncontrol = true")
-    with pytest.raises(ConfigurationError, match="Every phase is a control"):
+    with pytest.raises(ConfigurationError, match="At least one phase must not be a control"):
         read(write(text))
 
 

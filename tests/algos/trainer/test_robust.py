@@ -253,5 +253,5 @@ def test_narrow_weights_are_not_trained_without_a_wide_copy(tmp_path: Path) -> N
 
 def test_policy_without_anything_to_train_is_refused(tmp_path: Path) -> None:
     policy = toy.ToyPolicy().copy_frozen()
-    with pytest.raises(ConfigurationError, match="no parameter that may be trained"):
+    with pytest.raises(ConfigurationError, match="at least one parameter with requires_grad"):
         Trainer(policy, GRPO(), _config(1), folder=tmp_path / "run").train(toy.Echo)

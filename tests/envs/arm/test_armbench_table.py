@@ -68,7 +68,7 @@ def test_rows_without_their_image_are_listed_and_never_judged(bench: Path) -> No
     assert [source[place].id[-1] for place in range(len(source))] == ["1", "2"]
     assert [(each.row, each.problem[:18]) for each in source.problems] == [
         (3, "there is no image "),
-        (4, "the row has no ima"),
+        (4, "images must contai"),
     ]
 
 

@@ -289,7 +289,7 @@ def test_finite_number_of_samples_repeats() -> None:
         ({"crops": "any"}, "crops"),
         ({"judge": "any"}, "judge must be"),
         ({"samples": -1}, "samples"),
-        ({"data": [], "samples": 3}, "need procedural data"),
+        ({"data": [], "samples": 3}, "are options of procedural data"),
         ({"crop_pixel": 3}, "Did you mean 'crop_pixels'"),
         ({"scenes": "none"}, "difficulty"),
         ({"kinds": "counting"}, r"kinds must be a list such as \['counting'\]"),

@@ -174,7 +174,7 @@ def test_stripes_have_the_chosen_colors_and_signs_lie_on_the_grid() -> None:
         ({"kinds": ()}, "must not be empty"),
         ({"signs": (3, 2)}, "1 to 8 signs"),
         ({"view_side": 100}, "multiple"),
-        ({"detail": 200}, "too large"),
+        ({"detail": 200}, "at most half of view_side, 256 px"),
         ({"grid": 0}, "grid must be at least 1"),
         ({"grid": 257}, "at most view_side, 256 px"),
         ({"least_detail": 31}, "at most detail, 30, got 31"),

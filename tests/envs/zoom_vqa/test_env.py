@@ -207,7 +207,7 @@ def test_compat_scores_one_of_ten_answers_as_the_public_code_does() -> None:
         (
             {"scenes": {"grain": 1}, "data": "textvqa:x"},
             ConfigurationError,
-            "scenes needs procedural data",
+            "scenes changes the procedural scenes",
         ),
         ({"data": "textvq:/nowhere"}, UnknownNameError, "textvqa"),
         ({"data": "textvqa:/nowhere"}, DataError, "nowhere"),

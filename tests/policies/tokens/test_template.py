@@ -232,8 +232,8 @@ RAISES = "{{ raise_exception('no such role') }}"
     ("text", "fault"),
     [
         (SHOUTS, "first increment .* is not its rendering .*'.* rules .*', rendered '.* RULES "),
-        (COUNTS, "depends on the turn or on its past: '.*user3.*' after '§A§', and after 'x' '.*4"),
-        (REMARKS, "depends on the turn or on its past: .* and after '<think>.*long<"),
+        (COUNTS, "turn or on earlier texts: '.*user3.*' after '§A§', but '.*4.*' after 'x'"),
+        (REMARKS, "turn or on earlier texts: .*, but '.*long<.*' after '<think>"),
         (OPEN_ENDED, r"does not end a turn with a control token, but writes '\\n' after '§A§'"),
         (BLIND, r"writes none of '<\|image_pad\|>' for an image, but '<\|im_start\|>user"),
         (RAISES, "cannot be rendered: no such role"),

@@ -83,13 +83,13 @@ def test_regular_expression_constrains_bytes(vocabulary: Vocabulary) -> None:
     states = constraint.states([*token_ids, end])
     assert len(states) == len(token_ids) + 1
     assert not constraint.allowed(states[0])[vocabulary.encode("a")[0]]
-    with pytest.raises(PolicyError, match="violates the constraint"):
+    with pytest.raises(PolicyError, match="is not allowed by the regular expression"):
         constraint.states(vocabulary.encode("the e"))
 
 
 def test_other_kinds_of_tokenizers_are_refused() -> None:
     tokenizer = spelled.by_words(CONTROL)
-    with pytest.raises(PolicyError, match="neither byte-level nor SentencePiece"):
+    with pytest.raises(PolicyError, match="must be byte-level, or SentencePiece"):
         vocabulary_module.Vocabulary(tokenizer, len(tokenizer))
 
 

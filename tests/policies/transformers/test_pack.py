@@ -96,7 +96,7 @@ def test_image_in_several_places_is_there_once(qwen3: Any, talk: Any) -> None:
 
 @pytest.mark.parametrize(
     ("parts", "why"),
-    [([], "without tokens"), ([("said", 2), A], "no token precedes it")],
+    [([], "at least one token, got none"), ([("said", 2), A], "no token precedes it")],
 )
 def test_segment_that_cannot_be_scored_is_refused(qwen3: Any, parts: Any, why: str) -> None:
     parts = [naive.Said(B * part[1]) if part[0] == "said" else part for part in parts]
@@ -119,7 +119,7 @@ def test_segment_with_a_video_needs_a_policy_that_shows_videos_natively(
 
 
 def test_pack_refuses_no_segments(qwen3: Any) -> None:
-    with pytest.raises(PolicyError, match="no segments"):
+    with pytest.raises(PolicyError, match="at least one segment"):
         qwen3.collate([], {})
 
 

@@ -136,12 +136,12 @@ MISTAKES = {
     ("eval", ENV, "--episodes", "-3"): "--episodes must be at least 1",
     ("eval", ENV, "--repeats", "0"): "--repeats must be at least 1",
     ("eval", ENV, "--control", "no_tol"): "Did you mean 'no_tool'?",
-    ("eval", ENV, "--control", "no_tool", "--control", "no_tool"): "the same control twice",
+    ("eval", ENV, "--control", "no_tool", "--control", "no_tool"): "must not repeat a control",
     ("eval", ENV, "--option", "tool_calls=0", "--control", "no_tool"): "its control is 'no_image'",
     ("eval", ENV, "--control", "no_tool"): "Name the policy to measure",
-    ("eval", "a.jsonl", "--control", "no_tool"): "--control needs an environment to play",
+    ("eval", "a.jsonl", "--control", "no_tool"): "--control plays an environment, got a.jsonl",
     ("eval", "a.jsonl", "--out", "new"): "There is no file of episodes a.jsonl",
-    ("eval",): "Give an environment, a file of episodes, or --compare A B",
+    ("eval",): "Give one of an environment, a file of episodes and --compare A B, got none",
     ("eval", "--compare", "a", "b.jsonl"): "There is no file of episodes",
     ("view", "runs/nothing"): "There is no run folder runs/nothing",
 }
@@ -252,7 +252,7 @@ def test_card_refuses_a_picture_of_no_episode(
 ) -> None:
     picture = tmp_path / "zoom.webp"
     assert main(["card", ENV, "--episodes", "0", "--picture", str(picture)]) == 1
-    assert "--picture needs an episode" in capsys.readouterr().err
+    assert "--picture draws an episode" in capsys.readouterr().err
     assert not picture.exists()
 
 
@@ -338,7 +338,7 @@ def test_eval_plays_each_row_or_gives_the_reason(
     failures = ["{status}: {item}: {reason}".format_map(each) for each in summary["failures"]]
     assert failures == [left_out, aborted]
     table = (out / "summary.md").read_text()
-    assert "TextVQA_0.5.1_val.json:2: left out: no answers" in table
+    assert "TextVQA_0.5.1_val.json:2: left out: answers must be a list" in table
     assert "| accuracy, % | 66.7 [20.8, 93.9] |" in table
     items = (out / "items.csv").read_text().splitlines()
     assert items[0].startswith("item,kind,status,reason,answer,right answers,")

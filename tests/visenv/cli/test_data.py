@@ -171,7 +171,7 @@ def test_journal_contains_data_and_policy_but_not_the_server(
 
 
 MISTAKES = {
-    ("questions", *ENV, "--out", "o.jsonl"): "say how many samples",
+    ("questions", *ENV, "--out", "o.jsonl"): "give the number of samples",
     ("questions", *ENV, "--samples", "0", "--out", "o.jsonl"): "--samples must be at least 1",
     ("questions", *ENV, "--places", "p", "--first", "2", "--out", "o.jsonl"): "omit --samples",
     ("questions", "ZomVQA-v0", "--samples", "1", "--out", "o.jsonl"): "Did you mean",

@@ -340,7 +340,7 @@ def test_replaced_context_begins_a_conversation(tmp_path: Path) -> None:
 def test_turn_to_which_nothing_was_shown_has_no_place_in_a_chat() -> None:
     given = two_turns()
     silent = replace(given, turns=(given.turns[0], replace(given.turns[1], messages=())))
-    with pytest.raises(DataError, match="no message between two turns"):
+    with pytest.raises(DataError, match="needs a message between two turns"):
         list(conversations(silent))
 
 

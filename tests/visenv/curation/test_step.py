@@ -479,7 +479,7 @@ def test_places_of_finite_and_of_endless_data() -> None:
     assert [line.row["index"] for line in place_lines(finite)] == [0, 1, 2, 3]
     assert [line.id for line in place_lines(finite, 2, first=1)] == ["row-1", "row-2"]
     assert [line.row["seed"] for line in place_lines(Endless(), 2, first=9)] == [9, 10]
-    with pytest.raises(ConfigurationError, match="say how many"):
+    with pytest.raises(ConfigurationError, match="give the number of samples"):
         place_lines(Endless())
     with pytest.raises(ConfigurationError, match="at least 1 place"):
         place_lines(Endless(), 0)

@@ -388,7 +388,7 @@ BAD_ROWS: dict[str, tuple[Any, str]] = {
     "nested struct": (row(image={"image": {"x": 1}}), 'an image must be {"bytes"'),
     "null question": (row(question=None), "1: no question: None"),
     "blank question": (row(question="  "), "1: no question: '  '"),
-    "only a marker": (row(question="<image>"), "1: the question consists of image markers only"),
+    "only a marker": (row(question="<image>"), "1: the question must have text beside"),
     "null answer": (row(answer=None), "1: no answer: None"),
     "empty answer": (row(answer=""), "1: no answer: ''"),
     "empty list of answers": (row(answer=[]), "answers must be a list of texts"),
@@ -401,7 +401,7 @@ BAD_ROWS: dict[str, tuple[Any, str]] = {
     "three numbers": (row(box=[1, 2, 3]), "a box must be four numbers, got \\[1, 2, 3\\]"),
     "xywh as xyxy": (row(box=[20, 20, 5, 5]), "no area in the form xyxy; the option 'boxes'"),
     "shares as pixels": (row(box=[0.1, 0.2, 0.5, 0.6]), "set the option scale=0-1"),
-    "text as box": (row(box="left"), "not a list"),
+    "text as box": (row(box="left"), "expected a list"),
     "duplicate id": (row(id="good"), "1: the id good was used before"),
 }
 

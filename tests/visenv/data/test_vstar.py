@@ -150,7 +150,7 @@ def test_line_that_is_invalid_is_listed_and_the_others_are_read(
     ("changes", "problem"),
     [
         ({"options": None}, "no list of options"),
-        ({"options": ["one"]}, "1 options"),
+        ({"options": ["one"]}, "expected 2 to 26 options, got 1"),
         ({"options": [1, 2]}, "no list of options"),
         ({"bbox": [[1, 2, 3]]}, "four numbers"),
         ({"bbox": "box"}, "four numbers"),

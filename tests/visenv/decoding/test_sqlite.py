@@ -52,8 +52,8 @@ def test_file_with_more_than_tables_is_refused(statements: list[str], index: Pat
 @pytest.mark.parametrize(
     ("statement", "problem"),
     [
-        ("UPDATE passages SET title = x'ff'", "a passage is missing, or is no text"),
-        ("UPDATE passages SET text = NULL", "a passage is missing, or is no text"),
+        ("UPDATE passages SET title = x'ff'", "the index lacks a passage"),
+        ("UPDATE passages SET text = NULL", "the index lacks a passage"),
         ("UPDATE postings SET numbers = x'ffffffff'", "out of bounds"),
         ("UPDATE postings SET numbers = 'abcd'", "bytes-like"),
     ],

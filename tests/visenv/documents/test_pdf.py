@@ -150,7 +150,7 @@ def test_pages_that_do_not_exist(page: int) -> None:
 
 
 BAD = {
-    "empty": (b"", "is empty"),
+    "empty": (b"", "is not a PDF: the file has 0 bytes"),
     "blank": (b" \n", "is not a PDF"),
     "text": (b"Dear Sir or Madam,\n" * 50, "is not a PDF"),
     "header only": (b"%PDF-1.7\n", "is not a PDF"),

@@ -118,8 +118,11 @@ def test_suites_play_known_environments(name: str) -> None:
         (["armbench", "--folder", "bench=x"], "armbench"),
         (["armbench", "--folder", "armbench=/nowhere"], "no folder"),
         (["eb-alfred", "--row", " "], "--row starts with a policy"),
-        (["eb-alfred", "--row", "oracle", "--row", "oracle"], "Two --row options"),
-        (["eb-alfred", "--row", "cot", "--policy-option", "policy=openai"], "policy in its row"),
+        (["eb-alfred", "--row", "oracle", "--row", "oracle"], "--row must differ"),
+        (
+            ["eb-alfred", "--row", "cot", "--policy-option", "policy=openai"],
+            "write the options into the row",
+        ),
         (["eb-alfred", "--repeats", "0"], "repeats"),
     ],
 )

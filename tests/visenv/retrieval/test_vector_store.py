@@ -82,7 +82,7 @@ def test_item_of_which_a_row_is_missing_is_not_there(store: VectorStore) -> None
     store._collection.delete(ids=["first/0", "last/2"])
     assert store.counts(["first", "last", "whole"]) == {"whole": 3}
     assert list(store.facts()) == ["whole"]
-    with pytest.raises(DataError, match="has no vectors of 'last'"):
+    with pytest.raises(DataError, match="has no vectors of the item 'last'"):
         store.seal({"g": ["whole", "last"]})
 
 

@@ -68,7 +68,7 @@ def test_similarity_of_two_empty_texts() -> None:
 
 
 def test_soft_score_without_a_reference() -> None:
-    with pytest.raises(DataError, match="no reference"):
+    with pytest.raises(DataError, match="the sample has none"):
         soft_score("cat", [])
 
 

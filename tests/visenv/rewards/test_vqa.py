@@ -128,7 +128,7 @@ def test_published_score_of_groundlight_keeps_its_quirk() -> None:
 
 
 def test_unknown_truth_is_not_a_wrong_answer() -> None:
-    with pytest.raises(DataError, match="no reference"):
+    with pytest.raises(DataError, match="the sample has none"):
         vqa_score("cat", [])
 
 

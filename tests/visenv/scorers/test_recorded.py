@@ -70,7 +70,7 @@ def test_file_holds_the_replies_of_one_model(remote: Any, tmp_path: Path) -> Non
     with pytest.raises(ServiceError, match="holds replies of m, not of model of tag"):
         recording.submit(Echo("a")).result()
     file.write_text("\n".join(lines) + "\n")
-    with pytest.raises(DataError, match=r"several models: \['m', 'n'\]"):
+    with pytest.raises(DataError, match=r"of one model, got \['m', 'n'\]"):
         Scorer("recorded", file=str(file)).submit(Echo("a")).result()
 
 

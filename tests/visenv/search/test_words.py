@@ -246,7 +246,7 @@ def test_scores_by_hand(tmp_path: Path) -> None:
 
 def test_failed_build_leaves_the_old_index(tmp_path: Path, articles: list[Passage]) -> None:
     build(tmp_path, articles)
-    with pytest.raises(DataError, match="no passage"):
+    with pytest.raises(DataError, match="at least one passage"):
         build(tmp_path, [])
 
     def broken() -> object:

@@ -28,7 +28,7 @@ class _Cursor:
     """Reads some columns of a row group from its start, in batches.
 
     Args:
-        place: What it reads: the source, the row group and the columns.
+        place: The source, the row group and the columns that the cursor reads.
         batches: The batches of rows.
 
     Attributes:
@@ -93,9 +93,9 @@ class ParquetTarget(DecoderTarget):
     def rows(self, request: Any, arrays: Arrays) -> Reply:
         """Return rows as the arrays ``rows`` (a JSON list) and ``blob``, and their ``count``.
 
-        The request has ``group``, ``columns``, ``first`` (the first row), ``count`` (most rows) and
-        ``most`` (most bytes). The count is 0 at the end of the group. If the first row is larger,
-        the result is ``{"large": true}``.
+        The request has ``group``, ``columns``, ``first`` (the first row), ``count`` (the maximum
+        number of rows) and ``most`` (the maximum number of bytes). The count is 0 at the end of the
+        group. If the first row is larger, the result is ``{"large": true}``.
         """
         cursor = self._at(request, arrays)
         texts: list[bytes] = []

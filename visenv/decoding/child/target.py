@@ -54,7 +54,7 @@ class OpenSources(Generic[SourceT]):
     """Keeps the sources that were used last, by a key that the host chooses.
 
     Args:
-        most: Most open sources.
+        most: Maximum number of open sources.
         open_source: Opens the file of a path, or the content.
         close: Closes a source.
     """

@@ -190,5 +190,5 @@ def _decode(opened: Any, content: bytes, target: Any, background: bytes) -> None
 
 
 def _mapped(memory: int, size: int) -> mmap.mmap:
-    """Map the memory, because `os.write` would count towards the program's limit on file sizes."""
+    """Map the file into memory; unlike `os.write`, this does not count toward `RLIMIT_FSIZE`."""
     return mmap.mmap(memory, size, flags=mmap.MAP_SHARED | mmap.MAP_POPULATE)

@@ -159,7 +159,10 @@ def install(code: bytes) -> None:
 
 
 def _each(names: Iterable[str], body: list[Instruction]) -> list[Instruction]:
-    """Return `body`, which always returns, for each of these calls that this architecture has."""
+    """Return instructions that run `body` for each of these calls that this architecture has.
+
+    The last instruction of `body` ends the filter, so that no later instruction is reached.
+    """
     numbers = [number for name in names if (number := syscalls.number(name)) is not None]
     return [step for number in numbers for step in ((_EQUAL, 0, len(body), number), *body)]
 

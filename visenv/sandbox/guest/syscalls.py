@@ -16,7 +16,7 @@ class Architecture(NamedTuple):
     """Holds the properties of an architecture for a seccomp filter.
 
     Attributes:
-        column: Its column in `TABLE`.
+        column: The column of the architecture in `TABLE`.
         audit: ``AUDIT_ARCH_*`` of ``linux/audit.h``, by which the kernel identifies the kind of a
             call.
         x32: Whether the numbers from 0x40000000 are a second set of the same calls, as on x86-64.

@@ -37,7 +37,7 @@ REPORT, PIXELS, FILE = 3, 4, 5
 
 REPORT_BYTES = 1 << 18
 RESULT_BYTES, ERROR_BYTES, PROBLEM_BYTES = 1 << 16, 1 << 16, 1 << 10
-"""Most bytes of a report, and of each text in it, in UTF-8."""
+"""Maximum number of bytes of a report, and of each text in it, in UTF-8."""
 
 _MESSAGE_BYTES = 1 << 16
 _DESCRIPTORS = 64
@@ -139,7 +139,10 @@ def receive(source: socket.socket) -> tuple[bytes, list[int]]:
 
 
 def begun() -> bytes:
-    """Return the message that a program starts now; all processes share this clock."""
+    """Return the message "program started" with the time of `time.monotonic`.
+
+    Host and guest read the same clock.
+    """
     return _BEGUN.pack(time.monotonic())
 
 

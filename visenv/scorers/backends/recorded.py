@@ -71,7 +71,9 @@ class RecordedBackend(ScorerBackend):
         name = digest(request)
         if name not in self._values:
             if self._inner is None:
-                raise RefusedError(f"{self._file} holds no reply to the request {name}")
+                raise RefusedError(
+                    f"{self._file} holds no reply to the request {name}: record it with inner="
+                )
             verdict = await self._inner.score(request)
             if verdict.model != (self._model or verdict.model):
                 raise RefusedError(
@@ -98,7 +100,10 @@ class RecordedBackend(ScorerBackend):
                     f"{self._file}, line {number} is not a recorded reply: {error}"
                 ) from error
         if len(models) > 1:
-            raise DataError(f"{self._file} holds replies of several models: {sorted(models)}.")
+            raise DataError(
+                f"{self._file} must contain replies of one model, got {sorted(models)}: split it "
+                "into a file for each model."
+            )
         self._model = next(iter(models), self._model)
         return values
 

@@ -53,14 +53,14 @@ class Bars(NamedTuple):
 
 
 class Curve(NamedTuple):
-    """Holds a quantity by year, drawn as a line; all different, multiples of `STEP`."""
+    """Holds a quantity by year, drawn as a line; all values differ and are multiples of `STEP`."""
 
     years: tuple[int, ...]
     values: tuple[int, ...]
 
 
 class Register(NamedTuple):
-    """Lists works, each with its site and status."""
+    """Lists construction works as rows of (work, site, status)."""
 
     rows: tuple[tuple[str, str, str], ...]
 

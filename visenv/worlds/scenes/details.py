@@ -87,7 +87,7 @@ def hide(ink: Ink, unit: Fraction) -> Ink:
     ``A``, returns the nearest ink whose view is 0.
 
     Args:
-        ink: Its side is a whole number of view pixels.
+        ink: The drawing; each side is a whole number of view pixels.
         unit: Native pixels per view pixel.
     """
     averaging, inverse = _view_matrices(ink.shape[0], unit)
@@ -107,7 +107,7 @@ def engrave(
 
     Args:
         rng: Rounds the levels at random.
-        ink: Its side is a whole number of view pixels.
+        ink: The drawing; each side is a whole number of view pixels.
         unit: Native pixels per view pixel.
         contrast: 0 to 1.
 
@@ -122,7 +122,7 @@ def engrave(
 
 
 def _apply(matrix: NDArray[np.float32], image: Ink) -> Ink:
-    """Return ``matrix image matrix'`` for each channel."""
+    """Return ``matrix @ channel @ matrix.T`` for each color channel."""
     # [side, side, 3] becomes [side, 3 * side], so that one product has [rows, 3 * side].
     rows = np.matmul(matrix, image.reshape(image.shape[0], -1))
     # [rows, side, 3], so that the second product is [rows, rows, 3].

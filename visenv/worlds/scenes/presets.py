@@ -108,7 +108,7 @@ class ScenePreset:
 
     @property
     def detail_side(self) -> int:
-        """Return the detail's side at this difficulty, view px, a whole number of native pixels."""
+        """Return the side of the detail in view pixels, as a whole number of native pixels."""
         grid = self.unit.denominator
         return max(1, round(self.at(self.detail) / grid)) * grid
 

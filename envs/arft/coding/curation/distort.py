@@ -129,7 +129,8 @@ def plan_lines(
     count = len(listed) if count is None else count
     if count < 1 or (rows is not None and count > rows):
         raise ConfigurationError(
-            f"{count} samples cannot be made from {rows or 'any number of'} rows."
+            "The number of samples must be at least 1"
+            f"{'' if rows is None else f' and at most that of the rows, {rows}'}, got {count}."
         )
     return [
         row_line(

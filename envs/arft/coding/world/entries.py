@@ -224,7 +224,7 @@ def rewrite_entries(
 
 
 def _drawn_text(entries: PictureEntries) -> object:
-    """Return what is drawn, without the question."""
+    """Return the layout and the texts of a picture, which its question does not change."""
     return entries.layout, entries.names, entries.columns, entries.values
 
 

@@ -59,7 +59,7 @@ def draw(
     """Return a distortion.
 
     Args:
-        name: Its kind.
+        name: The kind of the distortion, a key of `KINDS`.
         rng: Draws the parameters other than the strength.
         strength: The range of the strength; None for a rotation.
         share: The point of the range, 0 to 1.

@@ -159,7 +159,7 @@ def part_around(
         pixels: The distorted picture.
         place: The position in the picture before its distortions.
         size: ``(width, height)`` of the picture before its distortions, pixels.
-        distortions: The distortions.
+        distortions: The distortions of the picture, in the order in which they were applied.
     """
     left, top, right, bottom = place
     edge = max(0, left - MARGIN), max(0, top - MARGIN)

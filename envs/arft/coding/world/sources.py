@@ -93,7 +93,7 @@ def coding_truth(
     Args:
         problems: The problems of the sample.
         distortions: The distortions with their parameters.
-        split: Its split; by default that of its problems.
+        split: The split of the sample; by default that of the problems (`split_of`).
         box: The region to crop, if the problem is a crop.
         options: All possible answers.
     """
@@ -183,7 +183,7 @@ class DistortedWorld:
         """Return a sample without problems, and the same sample with these problems.
 
         Args:
-            problems: The problems.
+            problems: The labels of the problems.
             rng: Draws the sample.
             pictures: The pictures; those of training by default.
 

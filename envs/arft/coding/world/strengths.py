@@ -21,8 +21,8 @@ class StrengthRange(NamedTuple):
 
     Attributes:
         parameter: A field of `Distortion`.
-        mildest: Its value for the mildest distortion.
-        strongest: Its value for the strongest distortion.
+        mildest: The value of the parameter for the mildest distortion.
+        strongest: The value of the parameter for the strongest distortion.
     """
 
     parameter: str

@@ -50,7 +50,7 @@ class EntityKind(NamedTuple):
     Attributes:
         population: Number of entities in a world.
         opening: First sentence of an article.
-        relations: Its facts, by name.
+        relations: The facts about an entity of this kind, by name.
         named: Draws an image that contains the name.
         looks: Draws an image with only the features that the article describes; may be None.
         charges: The figures of such an image.

@@ -26,7 +26,7 @@ class MultiHopQuestion(NamedTuple):
 
     Attributes:
         text: The question; it names nothing that the image shows.
-        image: The image.
+        image: The image that shows the first entity.
         hops: The searches, in order: each article names the subject of the next one, and the
             last one contains the answer.
         answers: The right answer, then other ways to write it.

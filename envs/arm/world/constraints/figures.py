@@ -82,7 +82,10 @@ def has_no_number(rng: np.random.Generator, keeps: bool) -> ConstrainedText:
 def _values(
     rng: np.random.Generator, precision: int, keeps: bool, below: int
 ) -> tuple[list[str], str]:
-    """Return numbers as text, at most one of them with other decimals, and the case."""
+    """Return numbers as text and a description, such as ``"one of 3 a digit too long"``.
+
+    If `keeps` is False, one number has a decimal more or less than `precision`.
+    """
     decimals = [precision] * between(rng, 2, 4)
     case = "kept"
     if not keeps:

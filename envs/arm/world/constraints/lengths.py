@@ -111,7 +111,10 @@ def _numbers(
     least: int = 1,
     spare: int = 2,
 ) -> tuple[list[int], str]:
-    """Return a number for each amount, at most one of them outside it, and the case."""
+    """Return a number for each amount, and a description of their relation to the amounts.
+
+    If `keeps` is False, one number is outside its amount.
+    """
     kept = [draw_count(rng, each, True, least=least, spare=spare).number for each in amounts]
     if keeps:
         return kept, "kept"

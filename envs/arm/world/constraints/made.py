@@ -1,4 +1,4 @@
-"""Defines the result type of makers of texts."""
+"""Defines `ConstrainedText`, the result of the functions that create texts."""
 
 from __future__ import annotations
 

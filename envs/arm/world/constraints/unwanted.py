@@ -16,7 +16,7 @@ class UnwantedText(NamedTuple):
     """Describes a text that must not occur.
 
     Attributes:
-        text: The text.
+        text: The text that must not occur.
         hidden: A longer word that contains it.
         alike: A similar word that does not contain it.
     """

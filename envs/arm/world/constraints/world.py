@@ -79,7 +79,9 @@ class ConstraintWorld:
 
     def __init__(self, checks: Sequence[str] = tuple(MAKERS), dialect: Dialect = "strict") -> None:
         if not checks:
-            raise ConfigurationError("ConstraintWorld needs at least one check to draw from.")
+            raise ConfigurationError(
+                f"checks must contain at least one check, got none. Known: {', '.join(MAKERS)}."
+            )
         if dialect not in DIALECTS:
             raise UnknownNameError("dialect of the text checks", str(dialect), DIALECTS)
         self.checks = tuple(find_check(name).name for name in checks)

@@ -38,7 +38,10 @@ class HabitatOptions(NamedTuple):
             ConfigurationError: If an option cannot be used.
         """
         if self.assets:
-            raise ConfigurationError("assets are only for published tasks; House needs none.")
+            raise ConfigurationError(
+                f"assets is an option of published tasks, got {self.assets!r:.80} for House: omit "
+                "it."
+            )
         side = _side(preset, options)
         samples = ANTIALIASING if preset.smoothing == "msaa" else 0
         return HabitatRunner(self._spec(TARGET, {"side": side, "samples": samples}), side)
@@ -58,7 +61,10 @@ class HabitatOptions(NamedTuple):
             DataError: If EmbodiedBench's list of categories and receptacles is missing.
         """
         if options.boxes:
-            raise ConfigurationError("boxes=True needs House: the ids of habitat-sim are not read.")
+            raise ConfigurationError(
+                "boxes=True is possible for tasks of House only, because the ids of habitat-sim "
+                "are not read: set boxes=False."
+            )
         if options.n_shots and options.examples is None:
             raise ConfigurationError(
                 "The planner cannot write examples for published tasks; name a file by examples=…"

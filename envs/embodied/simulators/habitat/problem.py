@@ -28,7 +28,7 @@ def write_problem(
 
     Args:
         folder: The folder of the files.
-        house: The house.
+        house: The house whose fixtures and objects are the entities of the problem.
         goal: ``conditions`` and ``guards``, lists of clauses: ``quantifier``, ``domains``,
             ``literals`` (rows of predicate and arguments) and ``count``.
     """

@@ -90,7 +90,7 @@ class ServedHouse(Simulator):
 
     Attributes:
         house: The house of the episode.
-        state: Its state.
+        state: The state of the house.
         renderer: Renders it.
     """
 

@@ -50,8 +50,8 @@ class Skill(NamedTuple):
     """Describes one of the numbered actions.
 
     Attributes:
-        name: Its name in prompts.
-        verb: Its verb.
+        name: The name of the action in prompts, for example ``"pick up the Apple"``.
+        verb: The verb of the action, for example ``"go_to"`` or ``"pick"``.
         object: The name of an object, or, if `by_kind`, a type of objects; ``""`` without one.
         by_kind: Whether `object` is a type, so that the scene determines the object.
     """

@@ -18,7 +18,7 @@ _IN, _SLICED = Fact("in", ("?0", "?1")), Fact("sliced", ("?0",))
 
 
 class _Params:
-    """Holds the parameters of a task, as names of the scene."""
+    """Resolves the parameters of a task, types of objects, to names of objects of the scene."""
 
     def __init__(self, house: FurnishedHouse, params: Mapping[str, Any]) -> None:
         self.house = house
@@ -41,7 +41,10 @@ class _Params:
         return self._named(self._params, "toggle_target", self.house.fixtures)
 
     def some(self, *facts: Fact, over: tuple[tuple[str, ...], ...] = (), count: int = 1) -> Clause:
-        """Return the clause that some target makes facts true, sliced if the task requires it."""
+        """Return the clause that at least `count` targets fulfill the facts.
+
+        If the task is about a slice, the targets must also be sliced.
+        """
         return Clause("exists", (self.targets, *over), (*facts, *self.sliced), count)
 
     def _named(

@@ -57,7 +57,10 @@ class ThorOptions(NamedTuple):
         if self.player == HOUSE:
             return ThorRunner(self._spec_of_house(preset), self.name, forgets)
         if options.boxes:
-            raise ConfigurationError("boxes=True needs House: a Unity player's ids are not read.")
+            raise ConfigurationError(
+                "boxes=True is possible with the player of House only, because the ids of a Unity "
+                f"player are not read, got player={self.player!r}: set boxes=False."
+            )
         return PublishedRunner(self._spec_of_unity(preset), self.name, forgets)
 
     def _spec_of_house(self, preset: EmbodiedPreset) -> SimulatorSpec:
@@ -90,7 +93,10 @@ class ThorOptions(NamedTuple):
 
     def _spec(self, player: dict[str, Any], preset: EmbodiedPreset) -> SimulatorSpec:
         if self.interpreter == IN_PROCESS:
-            raise ConfigurationError('simulator="thor" runs in a child process, not in this one.')
+            raise ConfigurationError(
+                'simulator="thor" runs in a child process, got '
+                f"interpreter={self.interpreter!r}: omit it, or name a Python program."
+            )
         limits = HostLimits.with_changes(self.host_limits)
         options = {
             **player,

@@ -64,7 +64,10 @@ class PublishedSimulation(ThorSimulation):
         content = json.loads(published.content)
         scene, params = content.get("scene"), content.get("pddl_params")
         if not isinstance(scene, dict) or not isinstance(params, dict) or not published.scene:
-            raise DataError("The annotation has no scene.floor_plan or no pddl_params.")
+            raise DataError(
+                f"The annotation of {published.task!r} must have the objects scene and "
+                f"pddl_params, and scene.floor_plan; it has {sorted(content)}."
+            )
         facts = session.reset({"scene": scene, "more": [], "forgets": forgets}).facts
         house = scene_house(facts["state"]["objects"])
         goal = alfred_goal(house, published.task, params)

@@ -130,7 +130,7 @@ def explain(dialect: Dialect, state: HouseState, action_id: int, code: str, mess
         dialect: The actions.
         state: The state after the action.
         action_id: The action.
-        code: Its result, see `ActionResult`.
+        code: The result of the action; see `ActionResult`.
         message: The message of ai2thor.
     """
     action = dialect.actions[action_id]

@@ -37,10 +37,10 @@ class ThorSimulator:
         """Restore a scene.
 
         Args:
-            task: ``scene`` (as in ALFRED's annotations: ``floor_plan``, or ``house`` for a player
-                that builds houses, ``object_toggles``, ``dirty_and_empty``, ``object_poses`` and
-                ``init_action``), ``more`` (further actions of the list) and ``forgets`` (see
-                `Skills`).
+            task: A mapping with three keys. ``scene`` is as in ALFRED's annotations:
+                ``floor_plan`` (or ``house`` for a player that builds houses), ``object_toggles``,
+                ``dirty_and_empty``, ``object_poses`` and ``init_action``. ``more`` has further
+                names of actions, and ``forgets`` is an argument of `Skills`.
 
         Returns:
             ``actions``, the numbered actions, and the state as returned by `act`.

@@ -19,7 +19,7 @@ class ObjectReference:
 
     Attributes:
         words: The phrase in the instruction, with its article.
-        kind: Its type.
+        kind: The type of the object.
         targets: The numbers of the objects that match.
         lookalikes: The numbers of the objects of the type that do not match.
     """
@@ -57,12 +57,12 @@ def by_look(
 
     Args:
         furnisher: Adds the objects.
-        kind: Their type.
+        kind: The type of the objects.
         avoid: Fixtures that must not contain any of them.
         dirty: Whether they are dirty.
         chosen: ``"color"``, ``"pattern"`` or ``"size"``, and the number of objects.
         apart: Whether each must be in a different fixture.
-        colors: Their colors, first that of the object of the task; empty draws them.
+        colors: The colors of the objects, first that of the object of the task; random if empty.
     """
     rng = furnisher.rng
     attribute, count = chosen

@@ -140,9 +140,9 @@ def test_constraints_written_as_python(tmp_path: Path) -> None:
     ("bad", "problem"),
     [
         ("{", "not JSON"),
-        ({"constraints": []}, "a C-Level row must have constraints"),
-        ({"constraints": "[__import__('os')]"}, "not a list"),
-        ({"constraints": "[" * 5_000}, "not a list"),
+        ({"constraints": []}, "the tag C-Level must have constraints"),
+        ({"constraints": "[__import__('os')]"}, "expected a list"),
+        ({"constraints": "[" * 5_000}, "expected a list"),
         ({"constraints": [7]}, "expected an object"),
         ({"constraints": [{"key": "k", "value": "v"}]}, "judge.method must be one of"),
         ({"constraints": [constraint()]}, "rule_based without verify_funcs"),

@@ -147,10 +147,10 @@ def test_hub_layout(folder: Path) -> None:
         (row(answer_format="Text"), "answer_format must be one of"),
         (row(evidence_pages="[-1]"), "must be page numbers from 1"),
         (row(evidence_pages="['5']"), "must be page numbers from 1"),
-        (row(evidence_pages="[5"), "not a list"),
-        (row(evidence_pages="__import__('os').getcwd()"), "not a list"),
-        (row(evidence_pages="[" * 5_000), "not a list"),
-        (row(evidence_sources="Chart"), "not a list"),
+        (row(evidence_pages="[5"), "expected a list"),
+        (row(evidence_pages="__import__('os').getcwd()"), "expected a list"),
+        (row(evidence_pages="[" * 5_000), "expected a list"),
+        (row(evidence_sources="Chart"), "expected a list"),
     ],
 )
 def test_row_that_is_invalid_is_listed_and_the_others_are_read(

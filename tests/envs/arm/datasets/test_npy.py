@@ -83,7 +83,7 @@ def test_npy_arrays_of_other_types_are_refused(tmp_path: Path) -> None:
         read_objects(tmp_path / "numbers.npy")
     square = np.empty((2, 2), dtype=object)
     np.save(tmp_path / "square.npy", square, allow_pickle=True)
-    with pytest.raises(DataError, match="must contain a one-dimensional array"):
+    with pytest.raises(DataError, match="must contain an array of one dimension"):
         read_objects(tmp_path / "square.npy")
 
 
@@ -117,9 +117,9 @@ STATES = {
     ("pickled", "problem"),
     [
         (b"\x80\x05\x96\xff\xff\xff\xff\x0f\x00\x00\x00.", "a readable NumPy file"),  # 64 GiB
-        (b"\x80\x05\x96\x01\x00\x00\x00\x00\x00\x00\x00x.", "it uses BYTEARRAY8"),
+        (b"\x80\x05\x96\x01\x00\x00\x00\x00\x00\x00\x00x.", "it uses the opcode BYTEARRAY8"),
         (b"\x80\x04Nr\xff\xff\xff\x7f.", "more object numbers than objects"),  # 16 GiB of them
-        (b"\x80\x04cos\nsystem\n)\x81.", "it uses NEWOBJ"),
+        (b"\x80\x04cos\nsystem\n)\x81.", "it uses the opcode NEWOBJ"),
     ],
 )
 def test_opcodes_are_looked_at_before_any_is_carried_out(

@@ -70,7 +70,7 @@ def test_accuracies_count_prompts_that_come_once() -> None:
 @pytest.mark.parametrize(
     ("prompts", "problem"),
     [
-        ([RatedPrompt("ref:1", [5, 1], 1)], "No tied prompt has a reference"),
+        ([RatedPrompt("ref:1", [5, 1], 1)], "no number occurs in both"),
         ([RatedPrompt("both:1", [5, 1], 1)], "must be ref:<n> or tied:<n>"),
         ([RatedPrompt("ref:one", [5, 1], 1)], "must be ref:<n> or tied:<n>"),
         ([RatedPrompt("ref:1", [5, 1], 1)] * 2, "ref:1 was rated twice"),

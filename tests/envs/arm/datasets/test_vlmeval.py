@@ -293,7 +293,7 @@ def test_file_is_named_where_there_are_several(tmp_path: Path) -> None:
         ({"question": " "}, "no question"),
         ({"A": "x", "B": "y", "answer": "Q"}, "not among the options"),
         ({"A": "x", "B": "y", "answer": "AB"}, "not among the options"),
-        ({"choices": "['a', "}, "not a list"),
+        ({"choices": "['a', "}, "expected a list"),
     ],
 )
 def test_row_that_is_invalid_is_listed(tmp_path: Path, changes: Row, problem: str) -> None:

@@ -120,8 +120,11 @@ def test_split_test_keeps_its_rows_and_reports_that_it_cannot_be_scored(tmp_path
 @pytest.mark.parametrize(
     ("bad", "problem"),
     [
-        (row(7, "abc", answers=[]), "no answers"),
-        ({key: value for key, value in row(7, "abc").items() if key != "answers"}, "no answers"),
+        (row(7, "abc", answers=[]), "at least one text, got []"),
+        (
+            {key: value for key, value in row(7, "abc").items() if key != "answers"},
+            "text, got None",
+        ),
         (row(7, "abc", answers=["a", 3]), "not text"),
         (row(7, "abc", question="  "), "no question"),
         (row(7, "abc", question_id=None), "no question_id"),
@@ -305,7 +308,7 @@ def test_rows_of_the_hub_that_are_invalid_are_listed(tmp_path: Path) -> None:
         source[1]
     with pytest.raises(ImageError, match=r"parquet:4: "):
         source[2]
-    assert source.problems[0].problem == "no answers"
+    assert source.problems[0].problem.startswith("answers must be a list")
     assert [problem.row for problem in source.problems] == [2, 3, 4]
 
 

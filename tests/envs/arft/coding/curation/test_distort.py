@@ -96,7 +96,7 @@ def test_list_longer_than_the_plan_repeats_the_plan() -> None:
 
 @pytest.mark.parametrize(("count", "rows"), [(0, None), (5, 4), (None, 100)])
 def test_plan_cannot_be_larger_than_its_rows(count: int | None, rows: int | None) -> None:
-    with pytest.raises(ConfigurationError, match="cannot be made"):
+    with pytest.raises(ConfigurationError, match="The number of samples must be"):
         plan_lines(PLANS["test"], 0, count, rows)
 
 

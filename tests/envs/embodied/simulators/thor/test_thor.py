@@ -469,7 +469,7 @@ def test_published_tasks_and_players_must_fit(
         ({"data": data, "player": str(unity), "boxes": True}, "boxes"),
         ({"player": "house", "interpreter": "in-process"}, "in a child"),
         ({"player": "house", "host_limits": {"seconds": 1}}, "host_limits"),
-        ({"simulator": "house", "player": "house"}, 'need simulator="thor"'),
+        ({"simulator": "house", "player": "house"}, 'options of simulator="thor"'),
     ]
     for options, reason in wrong:
         with pytest.raises(ConfigurationError, match=reason):
