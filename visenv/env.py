@@ -50,7 +50,6 @@ from visenv.types import (
     all_images,
     flatten,
 )
-from visenv.types.empty import EMPTY
 
 __all__ = ["EpisodeLimits", "Observation", "VisEnv", "observe"]
 
@@ -161,6 +160,7 @@ class VisEnv(gym.Env[Observation, str]):
         self._over = True
         self._late = LateEvents()
         self._execution: TurnExecution
+        self._scored: tuple[EventLog, int, float] | None = None
         self._conversation: list[Message] = []
 
     # ------------------------------------------------------------------ hooks that a task fills in
@@ -328,25 +328,13 @@ class VisEnv(gym.Env[Observation, str]):
             self._conversation += [Message("assistant", (action,)), *messages]
         request = None if over else self.turn_request()
         events = log.since(start)
-        reward, metrics, pending = 0.0, EMPTY, False
-        if over and failure is None:
-            if self._late:
-                pending = True
-            else:
-                reward, metrics = self._score(terminated)
+        hidden = execution.pop_hidden_frames()
         result = StepResult(
-            messages,
-            events,
-            request,
-            reward,
-            terminated,
-            truncated_by,
-            failure,
-            execution.pop_hidden_frames(),
-            metrics,
-            pending,
+            messages, events, request, 0.0, terminated, truncated_by, failure, hidden
         )
-        return observe(messages), reward, terminated, over and not terminated, _info(result)
+        if over and failure is None:
+            result = self._score(result)
+        return observe(messages), result.reward, terminated, over and not terminated, _info(result)
 
     @override
     def close(self) -> None:
@@ -370,6 +358,17 @@ class VisEnv(gym.Env[Observation, str]):
     def turns_left(self) -> int:
         """Return the number of turns that the policy still has, including the next one."""
         return self.limits.turns - self.turn
+
+    @property
+    def episode_score(self) -> float:
+        """Return `task_score` of the events so far; it is computed once for the same events.
+
+        `metrics` reads this property, so that a slow score is not computed twice in an episode.
+        """
+        scored, log = self._scored, self.log
+        if scored is None or scored[0] is not log or scored[1] != len(log):
+            self._scored = scored = (log, len(log), float(self.task_score()))
+        return scored[2]
 
     @property
     def has_oracle(self) -> bool:
@@ -404,7 +403,7 @@ class VisEnv(gym.Env[Observation, str]):
         await self._late.insert_into(self.log)
         by_turn = self.log.by_turn()
         last = by_turn.pop(self.turn - 1)
-        return self._scored(result._replace(events=last, late_events=by_turn, pending=False))
+        return self._score(result._replace(events=last, late_events=by_turn))
 
     def end_by_wrapper(self, result: StepResult, terminated: bool) -> StepResult:
         """End an episode that a wrapper has ended, and score it.
@@ -422,10 +421,9 @@ class VisEnv(gym.Env[Observation, str]):
         if reason:
             self.log.append(Truncated(self.turn - 1, reason))
             result = result._replace(events=(*result.events, self.log[-1]))
-        result = result._replace(
-            messages=(), request=None, terminated=terminated, truncated_by=reason
+        return self._score(
+            result._replace(messages=(), request=None, terminated=terminated, truncated_by=reason)
         )
-        return result._replace(pending=True) if self._late else self._scored(result)
 
     # ------------------------------------------------------------------ inside
 
@@ -438,14 +436,12 @@ class VisEnv(gym.Env[Observation, str]):
             self.end_episode()
         self._lifecycle.close_failed()
 
-    def _scored(self, result: StepResult) -> StepResult:
-        reward, metrics = self._score(result.terminated)
-        return result._replace(reward=reward, metrics=metrics)
-
-    def _score(self, terminated: bool) -> tuple[float, Mapping[str, float]]:
-        """Return the reward and the metrics of the ended episode."""
-        reward = float(self.task_score()) if terminated else 0.0
-        return reward, self.metrics()
+    def _score(self, result: StepResult) -> StepResult:
+        """Add reward and metrics to the last result; `finish` adds them after deferred events."""
+        if self._late:
+            return result._replace(pending=True)
+        reward = self.episode_score if result.terminated else 0.0
+        return result._replace(reward=reward, metrics=self.metrics(), pending=False)
 
 
 def observe(messages: Sequence[Message]) -> Observation:
