@@ -288,7 +288,7 @@ class VisEnv(gym.Env[Observation, str]):
         messages = self._execution.within_pixels(tuple(self.initial_messages()))
         self._conversation = list(messages)
         self._over = False
-        return observe(messages), _info(StepResult(messages, (), self.turn_request()))
+        return observe(messages), StepResult(messages, (), self.turn_request()).info
 
     @override
     def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
@@ -334,7 +334,7 @@ class VisEnv(gym.Env[Observation, str]):
         )
         if over and failure is None:
             result = self._score(result)
-        return observe(messages), result.reward, terminated, over and not terminated, _info(result)
+        return observe(messages), result.reward, terminated, over and not terminated, result.info
 
     @override
     def close(self) -> None:
@@ -452,8 +452,3 @@ def observe(messages: Sequence[Message]) -> Observation:
     # The arrays are copied: changes that a caller makes to an observation must not change the
     # episode.
     return {"text": text, "images": tuple([np.array(image.pixels) for image in images])}
-
-
-def _info(result: StepResult) -> dict[str, Any]:
-    aborted = "" if result.failure is None else str(result.failure)
-    return {"step": result, "aborted": aborted, "truncated_by": result.truncated_by}
