@@ -95,6 +95,8 @@ class VisEnv(gym.Env[Observation, str]):
         blind_player: A sentence in Markdown that describes the player ``blind`` of the card, which
             takes `direct_turn` with `random_answer`. A task that overrides `direct_turn` with a
             turn that calls tools also sets this text.
+        observes: Whether `reset` and `step` return observations, whose images are copies. A player
+            that reads messages sets it to False during its calls; observations are then empty.
         change_result: A function of a tool's name and result that changes the result before it is
             shown and logged; set by a control. None changes nothing.
 
@@ -155,6 +157,7 @@ class VisEnv(gym.Env[Observation, str]):
         self.store = Store()
         self.sample: Sample
         self.defers = False
+        self.observes = True
         self.change_result: Callable[[str, ToolResult], ToolResult] | None = None
         self._lifecycle = ToolLifecycle()
         self._over = True
@@ -288,7 +291,8 @@ class VisEnv(gym.Env[Observation, str]):
         messages = self._execution.within_pixels(tuple(self.initial_messages()))
         self._conversation = list(messages)
         self._over = False
-        return observe(messages), StepResult(messages, (), self.turn_request()).info
+        observation = observe(messages if self.observes else ())
+        return observation, StepResult(messages, (), self.turn_request()).info
 
     @override
     def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
@@ -334,7 +338,8 @@ class VisEnv(gym.Env[Observation, str]):
         )
         if over and failure is None:
             result = self._score(result)
-        return observe(messages), result.reward, terminated, over and not terminated, result.info
+        observation = observe(messages if self.observes else ())
+        return observation, result.reward, terminated, over and not terminated, result.info
 
     @override
     def close(self) -> None:
