@@ -13,7 +13,7 @@ import pytest
 from gymnasium.wrappers import PassiveEnvChecker, TimeLimit
 from typing_extensions import override
 
-from visenv.env import EpisodeLimits
+from visenv.env import EpisodeLimits, Observation
 from visenv.errors import DataError
 from visenv.grammar import KeyValueGrammar
 from visenv.policies.oracle import OraclePolicy
@@ -24,7 +24,7 @@ from visenv.testing import toy
 from visenv.types import Episode, Image, Message
 from visenv.wrappers import MessageWrapper
 
-EMPTY = {"text": "", "images": ()}
+EMPTY: Observation = {"text": "", "images": ()}
 PICTURE = Image.from_pixels(np.zeros((4, 4, 3), np.uint8))
 
 
