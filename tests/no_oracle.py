@@ -49,7 +49,7 @@ class NameColor(VisEnv):
 
     @override
     def metrics(self) -> dict[str, float]:
-        return {"accuracy": self.task_score()}
+        return {"accuracy": self.episode_score}
 
     @override
     def random_answer(self, rng: np.random.Generator) -> str:

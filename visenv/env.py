@@ -1,9 +1,9 @@
 """Defines `VisEnv`, the episode loop of all environments; a task implements a few hooks.
 
-`reset` selects a sample, prepares the tools and shows the initial messages. `step` parses a turn
-with the grammar, executes its tool calls or records its answer, and shows the result. The text of a
-policy never makes `step` raise: a malformed turn becomes an event and a message, and counts as a
-turn.
+`reset` selects a sample, prepares the tools and shows the initial messages. `step` executes a turn
+(`visenv.turn_execution`), ends the episode if the task is done or a limit is reached, and scores
+it. The text of a policy never makes `step` raise: a malformed turn becomes an event and a message,
+and counts as a turn.
 """
 
 from __future__ import annotations
@@ -11,13 +11,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, ClassVar, Literal, NamedTuple, TypedDict
+from typing import Any, ClassVar, Literal, TypedDict
 
 import gymnasium as gym
 import numpy as np
 from typing_extensions import override
 
-from visenv import background
 from visenv.data.source import (
     Source,
     check_declared_truth,
@@ -26,25 +25,20 @@ from visenv.data.source import (
     check_truth,
     draw,
 )
-from visenv.errors import ConfigurationError, EpisodeOverError, ServiceError, ToolError
+from visenv.errors import ConfigurationError, EpisodeOverError, ServiceError
 from visenv.grammar.base import Grammar, ParsedTurn, ToolCall
-from visenv.grammar.foreign import neutralized
-from visenv.images import QWEN_PIXELS, fit, fit_all
-from visenv.late_events import LateEvents, with_verdicts
+from visenv.late_events import LateEvents
 from visenv.seeding import is_held_out
 from visenv.spaces import Unicode, observation_space
 from visenv.teacher import Teacher
-from visenv.tools.base import Store, Tool, ToolResult, shown
+from visenv.tools.base import Store, Tool, ToolResult
 from visenv.tools.lifecycle import ToolLifecycle
+from visenv.turn_execution import EpisodeLimits, TurnExecution
 from visenv.types import (
     Aborted,
-    Answered,
-    CallSkipped,
     Event,
     EventLog,
     Failure,
-    Image,
-    Malformed,
     Message,
     Part,
     Pixels,
@@ -53,15 +47,11 @@ from visenv.types import (
     ToolCalled,
     Truncated,
     TurnRequest,
-    TurnTaken,
-    Video,
     all_images,
     flatten,
 )
-from visenv.types.empty import EMPTY
 
-MOST_CALLS = 64
-"""Default limit of the calls in a turn, far above what a task needs."""
+__all__ = ["EpisodeLimits", "Observation", "VisEnv", "observe"]
 
 
 class Observation(TypedDict):
@@ -69,32 +59,6 @@ class Observation(TypedDict):
 
     text: str
     images: tuple[Pixels, ...]
-
-
-class EpisodeLimits(NamedTuple):
-    """Holds the limits of an episode.
-
-    Attributes:
-        turns: Maximum number of turns of the policy.
-        invalid_actions: Number of malformed turns and failed calls at which the episode is
-            truncated.
-        tool_characters: Maximum number of characters shown of one text or error of a tool.
-        image_pixels: Maximum number of pixels of one image; larger images are shrunk.
-        env_steps: Maximum number of environment steps of all tool calls together
-            (`ToolResult.env_steps`), for simulators in which one turn takes several steps.
-        observation_pixels: Maximum number of pixels of all images of one observation together; if
-            they have more, all of them are shrunk by one factor.
-        turn_calls: Maximum number of calls that one turn can make; the others of the turn are not
-            executed. None sets no limit.
-    """
-
-    turns: int
-    invalid_actions: int | None = None
-    tool_characters: int = 4096
-    image_pixels: int = QWEN_PIXELS
-    env_steps: int | None = None
-    observation_pixels: int | None = None
-    turn_calls: int | None = MOST_CALLS
 
 
 class VisEnv(gym.Env[Observation, str]):
@@ -131,6 +95,8 @@ class VisEnv(gym.Env[Observation, str]):
         blind_player: A sentence in Markdown that describes the player ``blind`` of the card, which
             takes `direct_turn` with `random_answer`. A task that overrides `direct_turn` with a
             turn that calls tools also sets this text.
+        observes: Whether `reset` and `step` return observations, whose images are copies. A player
+            that reads messages sets it to False during its calls; observations are then empty.
         change_result: A function of a tool's name and result that changes the result before it is
             shown and logged; set by a control. None changes nothing.
 
@@ -191,12 +157,13 @@ class VisEnv(gym.Env[Observation, str]):
         self.store = Store()
         self.sample: Sample
         self.defers = False
+        self.observes = True
         self.change_result: Callable[[str, ToolResult], ToolResult] | None = None
         self._lifecycle = ToolLifecycle()
         self._over = True
-        self._invalid = 0
-        self._hidden: tuple[Video, ...] = ()
         self._late = LateEvents()
+        self._execution: TurnExecution
+        self._scored: tuple[EventLog, int, float] | None = None
         self._conversation: list[Message] = []
 
     # ------------------------------------------------------------------ hooks that a task fills in
@@ -251,7 +218,7 @@ class VisEnv(gym.Env[Observation, str]):
         """
         if self.is_done():
             return "the task is done"
-        if self._has_used_env_steps():
+        if self._execution.has_used_env_steps():
             return f"the limit of {self.limits.env_steps} environment steps is reached"
         return ""
 
@@ -318,12 +285,14 @@ class VisEnv(gym.Env[Observation, str]):
         check_truth(self.sample, self.ground_truths, type(self).__name__)
         self.store = Store()
         self.log = EventLog()
-        self.turn = self.env_steps = self._invalid = 0
+        self.turn = self.env_steps = 0
+        self._execution = TurnExecution(self, self._lifecycle, self._late)
         self._lifecycle.begin_episode(self.tools, self.sample, self.store)
-        messages = self._within_pixels(tuple(self.initial_messages()))
+        messages = self._execution.within_pixels(tuple(self.initial_messages()))
         self._conversation = list(messages)
         self._over = False
-        return observe(messages), _info(StepResult(messages, (), self.turn_request()))
+        observation = observe(messages if self.observes else ())
+        return observation, StepResult(messages, (), self.turn_request()).info
 
     @override
     def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
@@ -337,16 +306,16 @@ class VisEnv(gym.Env[Observation, str]):
             raise EpisodeOverError("The episode is over; call reset() before step().")
         if not isinstance(action, str):
             raise TypeError(f"An action is a string, got {type(action).__name__}.")
-        log, start = self.log, len(self.log)
+        log, start, execution = self.log, len(self.log), self._execution
         failure: Failure | None = None
         parts: tuple[Part, ...] = ()
         terminated, truncated_by = False, ""
         try:
-            parts = self._take(action)
+            parts = execution.take(action)
             terminated = self.is_done()
-            truncated_by = "" if terminated else self._limit_hit()
+            truncated_by = "" if terminated else execution.limit_reached()
             if not terminated and not truncated_by:
-                parts += self._next_notice()
+                parts += execution.next_notice()
         except ServiceError as error:
             if self.on_abort == "raise":
                 log.truncate(start)
@@ -358,31 +327,19 @@ class VisEnv(gym.Env[Observation, str]):
             log.append(Truncated(self.turn, truncated_by))
         self.turn += 1
         self._over = over = terminated or bool(truncated_by) or failure is not None
-        messages = self._within_pixels((Message("user", parts),)) if parts else ()
+        messages = execution.within_pixels((Message("user", parts),)) if parts else ()
         if self.render_mode is not None:
             self._conversation += [Message("assistant", (action,)), *messages]
         request = None if over else self.turn_request()
         events = log.since(start)
-        hidden, self._hidden = self._hidden, ()
-        reward, metrics, pending = 0.0, EMPTY, False
-        if over and failure is None:
-            if self._late:
-                pending = True
-            else:
-                reward, metrics = self._score(terminated)
+        hidden = execution.pop_hidden_frames()
         result = StepResult(
-            messages,
-            events,
-            request,
-            reward,
-            terminated,
-            truncated_by,
-            failure,
-            hidden,
-            metrics,
-            pending,
+            messages, events, request, 0.0, terminated, truncated_by, failure, hidden
         )
-        return observe(messages), reward, terminated, over and not terminated, _info(result)
+        if over and failure is None:
+            result = self._score(result)
+        observation = observe(messages if self.observes else ())
+        return observation, result.reward, terminated, over and not terminated, result.info
 
     @override
     def close(self) -> None:
@@ -406,6 +363,17 @@ class VisEnv(gym.Env[Observation, str]):
     def turns_left(self) -> int:
         """Return the number of turns that the policy still has, including the next one."""
         return self.limits.turns - self.turn
+
+    @property
+    def episode_score(self) -> float:
+        """Return `task_score` of the events so far; it is computed once for the same events.
+
+        `metrics` reads this property, so that a slow score is not computed twice in an episode.
+        """
+        scored, log = self._scored, self.log
+        if scored is None or scored[0] is not log or scored[1] != len(log):
+            self._scored = scored = (log, len(log), float(self.task_score()))
+        return scored[2]
 
     @property
     def has_oracle(self) -> bool:
@@ -440,7 +408,7 @@ class VisEnv(gym.Env[Observation, str]):
         await self._late.insert_into(self.log)
         by_turn = self.log.by_turn()
         last = by_turn.pop(self.turn - 1)
-        return self._scored(result._replace(events=last, late_events=by_turn, pending=False))
+        return self._score(result._replace(events=last, late_events=by_turn))
 
     def end_by_wrapper(self, result: StepResult, terminated: bool) -> StepResult:
         """End an episode that a wrapper has ended, and score it.
@@ -458,10 +426,9 @@ class VisEnv(gym.Env[Observation, str]):
         if reason:
             self.log.append(Truncated(self.turn - 1, reason))
             result = result._replace(events=(*result.events, self.log[-1]))
-        result = result._replace(
-            messages=(), request=None, terminated=terminated, truncated_by=reason
+        return self._score(
+            result._replace(messages=(), request=None, terminated=terminated, truncated_by=reason)
         )
-        return result._replace(pending=True) if self._late else self._scored(result)
 
     # ------------------------------------------------------------------ inside
 
@@ -469,161 +436,17 @@ class VisEnv(gym.Env[Observation, str]):
         """End the current episode, if there is one; if a reset fails, there is no episode."""
         self._over = True
         self._late.cancel()
-        self._hidden = ()
         if hasattr(self, "sample"):
             del self.sample
             self.end_episode()
         self._lifecycle.close_failed()
 
-    def _take(self, action: str) -> tuple[Part, ...]:
-        """Parse a turn, execute it, log it, and return the content to show in response."""
-        turn = self.grammar.parse(action)
-        self.log.append(TurnTaken(self.turn, action, turn.thought))
-        parts = self._act(turn)
-        events = self.turn_events(turn)
-        if events == ():  # the default; `isinstance` of an abstract class is slow
-            return parts
-        if isinstance(events, Awaitable):
-            coming = with_verdicts(self.turn, events)
-            if self.defers:
-                self._late.defer(len(self.log), coming)
-                return parts
-            events = background.run(coming)
-        self.log.extend(events)
-        return parts
-
-    def _next_notice(self) -> tuple[Part, ...]:
-        """Return the notice before the next turn; a simulator that draws it may fail."""
-        self.turn += 1
-        try:
-            return self.turn_notice()
-        except ServiceError:
-            for name in self.tools:
-                self._lifecycle.mark_failed(name)
-            raise
-        finally:
-            self.turn -= 1
-
-    def _act(self, turn: ParsedTurn) -> tuple[Part, ...]:
-        if turn.problems:
-            problem = turn.problems[0]
-            return self._reject_turn(problem.code, problem.message, problem.in_call)
-        if message := self.check_turn(turn):
-            return self._reject_turn("unexpected", message, bool(turn.calls))
-        if turn.answer is not None:
-            self.log.append(Answered(self.turn, turn.answer))
-            return ()
-        parts: tuple[Part, ...] = ()
-        most = self.limits.turn_calls
-        for number, call in enumerate(turn.calls, start=1):
-            parts += self._call(call)
-            if number == len(turn.calls):
-                break
-            reason = self.stop_calls(self.log[-1])
-            if not reason and number == most:
-                reason = f"a turn can make at most {most} calls"
-            if reason:
-                return parts + self._skip(turn.calls[number:], reason)
-        return parts
-
-    def _reject_turn(self, code: str, message: str, in_call: bool) -> tuple[Part, ...]:
-        self.log.append(Malformed(self.turn, code, message))
-        if in_call:
-            self.log.append(ToolCalled(self.turn, "", {}, False, message))
-        self._invalid += 1
-        return self.grammar.render_error(message)
-
-    def _skip(self, calls: Sequence[ToolCall], reason: str) -> tuple[Part, ...]:
-        for call in calls:
-            self.log.append(CallSkipped(self.turn, call.name, call.arguments, reason))
-        what = "call of this turn was" if len(calls) == 1 else "calls of this turn were"
-        return self.grammar.render_error(f"{len(calls)} further {what} not carried out: {reason}.")
-
-    def _call(self, call: ToolCall) -> tuple[Part, ...]:
-        if call.name in self.tools and (message := self.reject_call(call)):
-            return self._fail(call, message)
-        try:
-            tool = self.tools.get(call.name)
-            if tool is None:
-                there = ", ".join(self.tools) or "none"
-                raise ToolError(f"There is no tool called {shown(call.name)}. Tools: {there}.")
-            result = tool.run(call.arguments, self.store)
-            if self.change_result is not None:
-                result = self.change_result(call.name, result)
-        except ToolError as error:
-            return self._fail(call, neutralized(str(error)))
-        except ServiceError:
-            self._lifecycle.mark_failed(call.name)
-            raise
-        return self._show(call, result)
-
-    def _fail(self, call: ToolCall, message: str) -> tuple[Part, ...]:
-        self._invalid += 1
-        message = _cut(message, self.limits.tool_characters)
-        self.log.append(ToolCalled(self.turn, call.name, call.arguments, False, message))
-        return self.grammar.render_error(message)
-
-    def _show(self, call: ToolCall, result: ToolResult) -> tuple[Part, ...]:
-        parts: list[Part] = []
-        names: list[str] = []
-        for part in result.parts:
-            if isinstance(part, Image):
-                image = fit(part, self.limits.image_pixels)
-                names.append(self.store.add_image(self.grammar.result_prefix, image))
-                parts.append(image)
-            elif isinstance(part, Video):
-                frames = tuple(fit(frame, self.limits.image_pixels) for frame in part.frames)
-                parts.append(Video(frames, part.times))
-            else:
-                parts.append(_cut(neutralized(part), self.limits.tool_characters))
-        self.env_steps += result.env_steps
-        self._invalid += not result.ok
-        self._hidden = (*self._hidden, *result.hidden_frames)
-        event = ToolCalled(
-            self.turn,
-            call.name,
-            call.arguments,
-            result.ok,
-            result.reason,
-            tuple(names),
-            result.detail,
-            result.env_steps,
-        )
-        self.log.append(event)
-        return self.grammar.render(parts, names)
-
-    def _within_pixels(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
-        """Shrink the images of one observation to their total budget, also in the store."""
-        budget = self.limits.observation_pixels
-        if budget is None:
-            return messages
-        images = all_images(messages)
-        smaller = dict(zip(map(id, images), fit_all(images, budget), strict=True))
-        for image in images:
-            self.store.replace_image(image, smaller[id(image)])
-        return tuple(message.replace_images(lambda each: smaller[id(each)]) for message in messages)
-
-    def _limit_hit(self) -> str:
-        if self.turn + 1 >= self.limits.turns:
-            return "turns"
-        if self._has_used_env_steps():
-            return "env steps"
-        allowed = self.limits.invalid_actions
-        if allowed is not None and self._invalid >= allowed:
-            return "invalid actions"
-        return ""
-
-    def _has_used_env_steps(self) -> bool:
-        return self.limits.env_steps is not None and self.env_steps >= self.limits.env_steps
-
-    def _scored(self, result: StepResult) -> StepResult:
-        reward, metrics = self._score(result.terminated)
-        return result._replace(reward=reward, metrics=metrics)
-
-    def _score(self, terminated: bool) -> tuple[float, Mapping[str, float]]:
-        """Return the reward and the metrics of the ended episode."""
-        reward = float(self.task_score()) if terminated else 0.0
-        return reward, self.metrics()
+    def _score(self, result: StepResult) -> StepResult:
+        """Add reward and metrics to the last result; `finish` adds them after deferred events."""
+        if self._late:
+            return result._replace(pending=True)
+        reward = self.episode_score if result.terminated else 0.0
+        return result._replace(reward=reward, metrics=self.metrics(), pending=False)
 
 
 def observe(messages: Sequence[Message]) -> Observation:
@@ -634,14 +457,3 @@ def observe(messages: Sequence[Message]) -> Observation:
     # The arrays are copied: changes that a caller makes to an observation must not change the
     # episode.
     return {"text": text, "images": tuple([np.array(image.pixels) for image in images])}
-
-
-def _info(result: StepResult) -> dict[str, Any]:
-    aborted = "" if result.failure is None else str(result.failure)
-    return {"step": result, "aborted": aborted, "truncated_by": result.truncated_by}
-
-
-def _cut(text: str, characters: int) -> str:
-    if len(text) <= characters:
-        return text
-    return f"{text[:characters]}… [{len(text) - characters} more characters]"

@@ -111,7 +111,9 @@ class MessageWrapper(RestorableWrapper):
                 raise ConfigurationError(
                     f"{type(self).__name__}.messages must return messages, got {message!r:.200}."
                 )
-        return observe(messages), {**info, "step": result._replace(messages=messages)}
+        observes = getattr(self.env.unwrapped, "observes", True)
+        observation = observe(messages if observes else ())
+        return observation, {**info, "step": result._replace(messages=messages)}
 
 
 def layers(env: gym.Env[Any, Any]) -> Iterator[gym.Env[Any, Any]]:

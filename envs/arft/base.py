@@ -102,17 +102,17 @@ class ArftEnv(VisEnv):
 
     @override
     def task_score(self) -> float:
-        """Return the F1 of the answer, 0 to 1."""
-        return self.metrics()["f1"]
+        """Return the F1 of the answer, 0 to 1; an exact match has 1."""
+        answer = self.log.answer
+        if answer is None:
+            return 0.0
+        # The public code counts a repeated word once, which gives an exact match a lower F1.
+        return max(self._exact_match(), token_f1(answer, self.sample.answers, self.compat))
 
     @override
     def metrics(self) -> dict[str, float]:
         """Return ``accuracy`` (exact match) and ``f1`` of the answer, both 0 without an answer."""
-        answer, references = self.log.answer, self.sample.answers
-        exact = 0.0 if answer is None else exact_match(answer, references, self.compat)
-        partly = 0.0 if answer is None else token_f1(answer, references, self.compat)
-        # The public code counts a repeated word once, which gives a lower F1.
-        return {"accuracy": exact, "f1": max(exact, partly)}
+        return {"accuracy": self._exact_match(), "f1": self.episode_score}
 
     @override
     def random_answer(self, rng: np.random.Generator) -> str:
@@ -129,3 +129,9 @@ class ArftEnv(VisEnv):
     def done(self, tool: str) -> list[ToolCalled]:
         """Return the calls of a tool that succeeded."""
         return [call for call in self.log.tool_calls if call.ok and call.tool == tool]
+
+    # ------------------------------------------------------------------ private helpers
+
+    def _exact_match(self) -> float:
+        answer = self.log.answer
+        return 0.0 if answer is None else exact_match(answer, self.sample.answers, self.compat)

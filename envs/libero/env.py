@@ -143,7 +143,7 @@ class Libero(VisEnv):
         calls = [call for call in self.log.tool_calls if call.ok]
         sizes = [len(call.detail["actions"]) for call in calls]
         return {
-            "success": self.task_score(),
+            "success": self.episode_score,
             "goal_share": sum(goals.values()) / len(goals) if goals else 0.0,
             "env_steps": float(self.env_steps),
             "chunk_size": sum(sizes) / len(sizes) if sizes else 0.0,

@@ -187,7 +187,7 @@ class MagsZoom(VisEnv):
         details = [call.detail for call in self.log.tool_calls if "written" in call.detail]
         crops = self.crops()
         metrics = {
-            "accuracy": self.task_score(),
+            "accuracy": self.episode_score,
             "inclusion": float(answer is not None and includes(answer, self.sample.answers)),
             "zoomed": float(bool(crops)),
             "boxes": float(sum(detail["written"] for detail in details)),

@@ -151,7 +151,7 @@ class ZoomVQA(VisEnv):
     def metrics(self) -> dict[str, float]:
         """Return ``accuracy``, ``zoomed`` and, if the ground truth has a box, ``hit``."""
         crops = [call.detail["box"] for call in self.log.tool_calls if call.ok]
-        metrics = {"accuracy": self.task_score(), "zoomed": float(bool(crops))}
+        metrics = {"accuracy": self.episode_score, "zoomed": float(bool(crops))}
         box = self.truth.detail_box
         if box is not None:
             metrics["hit"] = float(any(_holds(crop, box) for crop in crops))

@@ -25,6 +25,7 @@ from visenv.tools.base import Arguments, Store, Tool, ToolResult
 from visenv.types import (
     Aborted,
     Answered,
+    EventLog,
     Image,
     Malformed,
     Message,
@@ -105,6 +106,20 @@ def test_right_answer_terminates_with_its_outcome_and_metrics() -> None:
     assert record(info).request is None
     assert record(info).metrics == {"accuracy": 1.0}
     assert env.metrics() == {"accuracy": 1.0}
+
+
+def test_episode_score_is_that_of_the_present_events() -> None:
+    env = adder()
+    env.reset(seed=0)
+    assert env.episode_score == 0.0
+    env.step(f"<answer>{env.sample.answers[0]}</answer>")
+    assert env.episode_score == 1.0
+    env.log.append(Answered(1, "another answer"))
+    assert env.episode_score == 0.0
+    env.log = EventLog([*env.log[:-1], Answered(1, env.sample.answers[0])])
+    assert env.episode_score == 1.0
+    env.reset(seed=0)
+    assert env.episode_score == 0.0
 
 
 def test_answer_that_is_wrong_terminates_with_reward_0() -> None:

@@ -23,7 +23,7 @@ from visenv.episodes import read_episodes, write_episodes
 from visenv.errors import DataError, EpisodeError, ImageError
 from visenv.grammar import KeyValueGrammar
 from visenv.policies.scripted import ScriptedPolicy
-from visenv.records import UnknownRecord
+from visenv.records import UnknownRecord, event_to_json
 from visenv.rollout import Collector, Executor, InlineExecutor, ProcessExecutor
 from visenv.testing import toy
 from visenv.tools import Store, Tool, ToolResult
@@ -278,6 +278,66 @@ def test_real_episodes_come_back(tmp_path: Path) -> None:
     assert any(isinstance(event, ToolCalled) for event in flat[0].events)
 
 
+# ------------------------------------------------------------------------------------- texts
+
+
+def _taking(*taken: TurnTaken, text: str) -> Episode:
+    turn = Turn((), text, 0.0, taken, "stop")
+    return Episode("e-v0", "s", "", 0, 0, 0, (turn,), "terminated")
+
+
+def test_text_of_a_turn_is_saved_once(tmp_path: Path) -> None:
+    text, thought = '<think>It is "7", ä.</think><answer>7</answer>', 'It is "7", ä.'
+    episode = _taking(TurnTaken(0, text, thought), text=text)
+    write_episodes(tmp_path / "e.jsonl", [episode])
+    line = (tmp_path / "e.jsonl").read_text(encoding="utf-8")
+    assert line.count(json.dumps(thought, ensure_ascii=False)[1:-1]) == 1
+    (event,) = json.loads(line)["turns"][0]["events"]
+    assert event == {"event": "TurnTaken", "turn": 0, "thought": [7, 20]}
+    assert list(read_episodes(tmp_path / "e.jsonl")) == [episode]
+
+
+@pytest.mark.parametrize("text", ["", "aab", "b\U0001f600\ud83d\ude00a\ud83d"])
+@pytest.mark.parametrize("taken", ["", "xaab", "b\U0001f600\ud83d\ude00a\ud83d"])
+@pytest.mark.parametrize("thought", [None, "", "a", "aab", "zz", "\ud83d\ude00a", "\ud83d"])
+def test_texts_and_thoughts_come_back(
+    text: str, taken: str, thought: str | None, tmp_path: Path
+) -> None:
+    """Check events whose text is not that of the turn, and thoughts that are no part of it."""
+    episode = _taking(TurnTaken(0, taken, thought), TurnTaken(0, text, thought), text=text)
+    write_episodes(tmp_path / "e.jsonl", [episode])
+    assert list(read_episodes(tmp_path / "e.jsonl")) == [episode]
+
+
+@pytest.mark.parametrize(
+    "thought",
+    [[-1, 2], [2, 1], [0, 4], [4, 4], [0], [], [0, 1, 2], ["0", 1], [0.0, 1], 3, {"start": 0}],
+)
+def test_thought_at_an_impossible_place_is_refused(thought: Any, tmp_path: Path) -> None:
+    path = tmp_path / "e.jsonl"
+    write_episodes(path, [_taking(TurnTaken(0, "abc", "b"), text="abc")])
+    record = json.loads(path.read_text())
+    assert record["turns"][0]["events"][0]["thought"] == [1, 2]
+    record["turns"][0]["events"][0]["thought"] = thought
+    path.write_text(json.dumps(record) + "\n")
+    with pytest.raises(DataError, match="line 1 holds no episode"):
+        list(read_episodes(path))
+
+
+def test_file_may_have_lines_of_several_formats(tmp_path: Path) -> None:
+    """Check a run that an earlier version began and this version resumed."""
+    path = tmp_path / "e.jsonl"
+    episode = _taking(TurnTaken(0, "abc", "b"), text="abc")
+    write_episodes(path, [episode])
+    present = path.read_text()
+    record = json.loads(present)
+    record["format"] = 3
+    record["turns"][0]["events"] = [event_to_json(event) for event in episode.events]
+    assert record["turns"][0]["events"][0]["text"] == "abc"
+    path.write_text(json.dumps(record) + "\n" + present)
+    assert list(read_episodes(path)) == [episode, episode]
+
+
 class Film(Tool[toy.AddArguments]):
     """Shows a video of two frames, and records a third one for viewers."""
 
@@ -409,6 +469,7 @@ def _lines(tmp_path: Path) -> tuple[Path, list[bytes]]:
         b'{"format": 2}',
         b'{"format": 3}',
         b'{"format": 4}',
+        b'{"format": 5}',
     ],
 )
 def test_broken_line_is_named_and_those_before_it_are_read(tmp_path: Path, broken: bytes) -> None:

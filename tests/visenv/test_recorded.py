@@ -1,8 +1,9 @@
 """Tests that run folders, episodes and checkpoints of an earlier version are read as they were.
 
-``tests/recorded.tar.xz`` was written at commit 1b801449 by two tiny models with random weights. For
-each id it contains a run folder that ``visenv rollout`` wrote (runs/<id>/episodes.jsonl), and an
-episode of the oracle that a model encoded (oracle.jsonl).
+``tests/recorded.tar.xz`` was written at commit 1b801449 (format 2) by two tiny models with random
+weights, and ``tests/recorded_format_3.tar.xz`` at commit 5935ba3c by the same models. For each id
+they contain a run folder that ``visenv rollout`` wrote (runs/<id>/episodes.jsonl), and an episode
+of the oracle that a model encoded (oracle.jsonl).
 """
 
 from __future__ import annotations
@@ -17,42 +18,85 @@ from typing import Any
 import numpy as np
 import pytest
 
-from visenv.episodes import read_episodes
+from visenv.episodes import read_episodes, write_episodes
 from visenv.errors import DataError
 from visenv.evaluation.rescore import Rescorer
-from visenv.types import Episode, Visual
+from visenv.records import event_to_json
+from visenv.types import Episode, TurnTaken, Visual
 from visenv.viewer import write_report
 
-ARCHIVE = Path(__file__).parents[1] / "recorded.tar.xz"
+TESTS = Path(__file__).parents[1]
 NAMES = (
     *("ZoomVQA-v0", "ArmZoom-v0", "ArmDoc-v0", "ArmIF-v0", "ArmPreference-v0", "ArmVQA-v0"),
     *("ArmDocVQA-v0", "ArftCoding-v0", "ArftSearch-v0", "MagsZoom-v0", "ArgosImage-v0"),
     *("ArgosVideo-v0", "House-v0", "EBAlfred-v0", "EBHabitat-v0"),
 )
-"""All ids of that commit except Libero."""
+"""All ids of commit 1b801449 except Libero."""
+NAMES_OF_FORMAT_3 = (
+    *("ZoomVQA-v0", "ArmZoom-v0", "ArftSearch-v0"),
+    *("MagsZoom-v0", "ArgosVideo-v0", "House-v0"),
+)
+TAKEN = ("turn", "text", "thought")
+RUNS = (
+    *(f"format_2/runs/{name}" for name in NAMES),
+    *(f"format_3/runs/{name}" for name in NAMES_OF_FORMAT_3),
+)
 
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("recorded")
-    with tarfile.open(ARCHIVE) as archive:
-        archive.extractall(folder, filter="data")
+    for name, file in (("format_2", "recorded.tar.xz"), ("format_3", "recorded_format_3.tar.xz")):
+        with tarfile.open(TESTS / file) as archive:
+            archive.extractall(folder / name, filter="data")
     return folder
 
 
-def episodes_of(folder: Path, name: str) -> list[Episode]:
-    files = (folder / "runs" / name / file for file in ("episodes.jsonl", "oracle.jsonl"))
+def episodes_of(run: Path) -> list[Episode]:
+    files = (run / file for file in ("episodes.jsonl", "oracle.jsonl"))
     return [episode for file in files for episode in read_episodes(file, required=True)]
 
 
-def records_of(folder: Path, name: str) -> list[dict[str, Any]]:
-    files = (folder / "runs" / name / file for file in ("episodes.jsonl", "oracle.jsonl"))
+def records_of(run: Path) -> list[dict[str, Any]]:
+    files = (run / file for file in ("episodes.jsonl", "oracle.jsonl"))
     return [json.loads(line) for file in files for line in file.read_text().splitlines()]
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_segments_have_the_recorded_tokens_and_images(recorded: Path, name: str) -> None:
-    pairs = zip(episodes_of(recorded, name), records_of(recorded, name), strict=True)
+def images_of(record: dict[str, Any]) -> list[list[Any]]:
+    """Return hash, runs, placeholder and number of patches of each image of a saved segment."""
+    if len(record["images"][0]) == 4:
+        return list(record["images"])
+    return [
+        [sha256, [[offset, length]], placeholder, math.prod(grid)]
+        for offset, length, sha256, grid, placeholder in record["images"]
+    ]
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_turns_have_the_recorded_texts_and_events(recorded: Path, run: str) -> None:
+    pairs = zip(episodes_of(recorded / run), records_of(recorded / run), strict=True)
+    for episode, record in pairs:
+        assert record["format"] == int(run[len("format_")])
+        for turn, saved in zip(episode.turns, record["turns"], strict=True):
+            assert turn.text == saved["text"]
+            assert turn.events[0] == TurnTaken(*(saved["events"][0][name] for name in TAKEN))
+            assert [json.loads(json.dumps(event_to_json(event))) for event in turn.events] == (
+                saved["events"]
+            )
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_episodes_are_written_again_in_the_present_format(
+    recorded: Path, run: str, tmp_path: Path
+) -> None:
+    episodes = episodes_of(recorded / run)
+    write_episodes(tmp_path / "episodes.jsonl", episodes)
+    assert list(read_episodes(tmp_path / "episodes.jsonl")) == episodes
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_segments_have_the_recorded_tokens_and_images(recorded: Path, run: str) -> None:
+    pairs = zip(episodes_of(recorded / run), records_of(recorded / run), strict=True)
     for episode, record in pairs:
         assert episode.segments
         for segment, saved in zip(episode.segments, record["segments"], strict=True):
@@ -63,13 +107,12 @@ def test_segments_have_the_recorded_tokens_and_images(recorded: Path, name: str)
                 (span.sha256, span.runs, span.placeholder_id, span.patches)
                 for span in segment.images
             ]
-            assert images == [
-                (sha256, ((offset, length),), placeholder, math.prod(grid))
-                for offset, length, sha256, grid, placeholder in saved["images"]
-            ]
+            saved_images = images_of(saved) if saved["images"] else []
+            assert json.loads(json.dumps(images)) == saved_images
             inside = {
                 place
-                for offset, length, *_ in saved["images"]
+                for _, runs, *_ in saved_images
+                for offset, length in runs
                 for place in range(offset, offset + length)
             }
             videos = {
@@ -86,24 +129,24 @@ def test_episodes_are_rescored_to_the_recorded_rewards(recorded: Path) -> None:
     """Check that rewards are the recorded ones, or that a world which has changed is refused."""
     rescorer = Rescorer()
     refused = set()
-    for name in NAMES:
-        for episode in episodes_of(recorded, name):
+    for run in RUNS:
+        for episode in episodes_of(recorded / run):
             try:
                 again = rescorer.rescore(episode)
             except DataError as error:
                 if not str(error).startswith("The sample "):
                     raise
-                refused.add(name)
+                refused.add(run)
             else:
-                assert again.reward.hex() == episode.reward.hex(), name
-                assert dict(again.terms) == dict(episode.terms), name
+                assert again.reward.hex() == episode.reward.hex(), run
+                assert dict(again.terms) == dict(episode.terms), run
     rescorer.close()
-    assert len(refused) <= len(NAMES) // 2, refused
+    assert len(refused) <= len(RUNS) // 2, refused
 
 
 def test_runs_are_shown(recorded: Path) -> None:
-    for name in NAMES:
-        assert write_report(recorded / "runs" / name).is_file()
+    for run in RUNS:
+        assert write_report(recorded / run).is_file()
 
 
 @pytest.mark.component("torch", "transformers")
@@ -117,11 +160,12 @@ def test_checkpoints_score_the_recorded_turns(recorded: Path, architecture: str)
     pytest.importorskip("transformers")
     from visenv.policies.transformers import TransformersPolicy
 
-    folder = recorded / "models" / architecture
+    folder = recorded / "format_2/models" / architecture
     policy = TransformersPolicy(folder, threads=1, max_pixels=6272)
     own = NAMES[["qwen3_vl", "qwen2_5_vl"].index(architecture) :: 2]
     for name in own:
-        for episode in read_episodes(recorded / "runs" / name / "episodes.jsonl", required=True):
+        run = recorded / "format_2/runs" / name
+        for episode in read_episodes(run / "episodes.jsonl", required=True):
             shown: dict[str, Visual] = {item.sha256: item for item in episode.images}
             shown |= {item.sha256: item for item in episode.videos}
             for segment in episode.segments:

@@ -11,13 +11,14 @@ import pytest
 from typing_extensions import override
 
 from tests.environments import IDS
-from visenv.env import MOST_CALLS, EpisodeLimits, VisEnv
+from visenv.env import EpisodeLimits, VisEnv
 from visenv.errors import ConfigurationError, ServiceError
 from visenv.grammar import KeyValueGrammar, ParsedTurn, ToolCall
 from visenv.policies.oracle import OraclePolicy
 from visenv.rollout import Collector
 from visenv.testing import toy
 from visenv.tools.base import Store, Tool, ToolResult
+from visenv.turn_execution import MOST_CALLS
 from visenv.types import CallSkipped, Image, Message, Sample, ToolCalled, Truncated, Video
 
 

@@ -29,6 +29,7 @@ from visenv.types import (
     Turn,
     TurnRequest,
     TurnSpan,
+    TurnTaken,
     Video,
     VideoSpan,
 )
@@ -125,7 +126,7 @@ def decode(record: Mapping[str, Any], images: ImageFolder) -> Episode:
             messages(turn["messages"]),
             turn["text"],
             float(turn["reward"]),
-            tuple([event_from_json(event) for event in turn["events"]]),
+            tuple([_event(event, turn["text"]) for event in turn["events"]]),
             turn["finish_reason"],
             _request(turn["request"]),
             tuple([_video(video, images) for video in turn["hidden_frames"]]),
@@ -147,6 +148,19 @@ def decode(record: Mapping[str, Any], images: ImageFolder) -> Episode:
         term_weights=_numbers("term_weights", _added(record, "term_weights", dict)),
         world_version=_added(record, "world_version", int),
     )
+
+
+def _event(record: Mapping[str, Any], text: str) -> Any:
+    """Return an event of a turn with this text, which a `TurnTaken` need not repeat."""
+    if record["event"] == TurnTaken.__name__:
+        record = {"text": text, **record}
+        thought = record["thought"]
+        if isinstance(thought, list):
+            start, end = map(_whole, thought)
+            if not 0 <= start <= end <= len(record["text"]):
+                raise ValueError(f"a thought has the places {thought}")
+            record["thought"] = record["text"][start:end]
+    return event_from_json(record)
 
 
 def _request(record: Mapping[str, Any]) -> TurnRequest:

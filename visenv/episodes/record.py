@@ -13,16 +13,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from visenv.records import event_to_json, truth_to_json
-from visenv.types import Episode, Failure, Image, Message, Part, Segment, Turn, Video
+from visenv.types import (
+    Episode,
+    Event,
+    Failure,
+    Image,
+    Message,
+    Part,
+    Segment,
+    Turn,
+    TurnTaken,
+    Video,
+)
 
-FORMAT = 3
+FORMAT = 4
 """The format number in every line. Format 1 had neither the environment's spec nor typed failures.
 
 Format 2 had one run of placeholders and a grid of patches for each image. The first files of format
-2 lack the fields of `ADDED`, which then have their default values.
+2 lack the fields of `ADDED`, which then have their default values. Up to format 3, each `TurnTaken`
+event repeated the text of its turn.
 """
 
-READ = (2, FORMAT)
+READ = (2, 3, FORMAT)
 """The formats that are read."""
 
 WORDS = ("env_id", "sample_id", "kind", "status", "reason", "question", "env_spec")
@@ -84,12 +96,28 @@ def _turn_record(turn: Turn) -> dict[str, Any]:
         "messages": [_message_record(message) for message in turn.messages],
         "text": turn.text,
         "reward": turn.reward,
-        "events": [event_to_json(event) for event in turn.events],
+        "events": [_event_record(event, turn.text) for event in turn.events],
         "finish_reason": turn.finish_reason,
         "request": turn.request._asdict(),
         "hidden_frames": [_video_record(video) for video in turn.hidden_frames],
         "advantage": turn.advantage,
     }
+
+
+def _event_record(event: Event, text: str) -> dict[str, Any]:
+    """Return an event as JSON; a `TurnTaken` does not repeat the text of its turn.
+
+    Its ``text`` is omitted if it is `text`, the text of the turn. A thought that is a part of its
+    text is written as ``[start, end]``, the places of this part in characters.
+    """
+    record = event_to_json(event)
+    if isinstance(event, TurnTaken):
+        if event.thought is not None and event.thought in event.text:
+            start = event.text.index(event.thought)
+            record["thought"] = [start, start + len(event.thought)]
+        if event.text == text:
+            del record["text"]
+    return record
 
 
 def _message_record(message: Message) -> dict[str, Any]:

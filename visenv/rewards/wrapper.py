@@ -106,13 +106,12 @@ class RewardWrapper(RestorableWrapper):
         result: StepResult = info["step"]
         if result.failure is not None or not (self.each_step or terminated or truncated):
             if result.reward:
-                info = _with_step(info, result, 0.0)
+                info = {**info, "step": result._replace(reward=0.0)}
             return observation, 0.0, terminated, truncated, info
         scored = self._score_or_defer(result)
+        info = {**info, **scored.info}
         if scored.failure is None:
-            info = _with_step(info, scored, scored.reward)
             return observation, scored.reward, terminated, truncated, info
-        info = _with_step({**info, "truncated_by": ""}, scored, 0.0)
         return {"text": "", "images": ()}, 0.0, False, True, info
 
     def end(self, result: StepResult) -> StepResult:
@@ -245,10 +244,3 @@ class RewardWrapper(RestorableWrapper):
             if value is not None:
                 reward += term.weight * value
         return reward
-
-
-def _with_step(info: dict[str, Any], result: StepResult, reward: float) -> dict[str, Any]:
-    aborted = "" if result.failure is None else str(result.failure)
-    if result.reward != reward:
-        result = result._replace(reward=reward)
-    return {**info, "step": result, "aborted": aborted}

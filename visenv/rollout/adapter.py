@@ -2,18 +2,21 @@
 
 The outermost wrapper determines the rewards and the end of the episode. An adapter does not send
 observations to the player, because they only repeat the messages as arrays. Therefore only small
-values are transferred if the environment runs in another process.
+values are transferred if the environment runs in another process, and no observation is made unless
+a wrapper may read it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
+from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, TimeLimit
 
 from visenv import background
 from visenv.data.source import world_version
@@ -25,10 +28,20 @@ from visenv.rollout.advice import Advisor
 from visenv.rollout.arguments import check_env
 from visenv.sandbox.account import sandbox_waits
 from visenv.types import AdviceRequest, EpisodeInfo, Failure, StepResult
-from visenv.wrappers import changes_steps, check_wrappers, layers
+from visenv.wrappers import MessageWrapper, changes_steps, check_wrappers, layers
 
 Env = gym.Env[Observation, str]
 MakeEnv = Callable[[], Env]
+
+_UNREAD = frozenset(
+    getattr(wrapper, method)
+    for wrapper in (
+        *(gym.Wrapper, gym.RewardWrapper, TimeLimit, OrderEnforcing, PassiveEnvChecker),
+        *(MessageWrapper, RewardWrapper),
+    )
+    for method in ("reset", "step")
+)
+"""Methods of wrappers that use no observation; the checker accepts an empty one."""
 
 
 class EnvAdapter:
@@ -56,6 +69,7 @@ class EnvAdapter:
         self._defer_all = defer_all
         self._advisor: Advisor | None = None
         self._last = StepResult()
+        self._is_observed = any(_may_read_observations(layer) for layer in layers(env))
         self._reward_wrapper = self._defer()
 
     def _defer(self) -> RewardWrapper | None:
@@ -106,7 +120,8 @@ class EnvAdapter:
             ConfigurationError: If `reset` of a wrapper does not return a pair.
         """
         self._advisor = None if advice is None else Advisor(advice, self.env, policy_seed)
-        started: Any = self.env.reset(seed=seed, options=options)
+        with self._observations_if_read():
+            started: Any = self.env.reset(seed=seed, options=options)
         if not isinstance(started, tuple) or len(started) != 2:
             raise ConfigurationError(
                 f"reset() of {self._name} must return 2 values, got {started!r:.80}."
@@ -125,7 +140,9 @@ class EnvAdapter:
         return result._replace(sandbox_wait_seconds=sum(waits))
 
     def _act(self, text: str) -> StepResult:
-        reward, terminated, truncated, info = self._checked(self.env.step(text))
+        with self._observations_if_read():
+            step = self.env.step(text)
+        reward, terminated, truncated, info = self._checked(step)
         result = self._result_of(info)
         if info.get("aborted") and result.failure is None:
             failure = Failure("service", "environment", str(info["aborted"]))
@@ -200,6 +217,19 @@ class EnvAdapter:
         names = [type(layer).__name__ for layer in layers(self.env)]
         return " around ".join(names)
 
+    @contextmanager
+    def _observations_if_read(self) -> Iterator[None]:
+        """Let the environment make observations in a call only if a wrapper may read them."""
+        base = self.env.unwrapped
+        if self._is_observed or not isinstance(base, VisEnv):
+            yield
+            return
+        base.observes = False
+        try:
+            yield
+        finally:
+            base.observes = True
+
     def _advised(self, result: StepResult) -> StepResult:
         if self._advisor is None or result.request is None:
             return result
@@ -255,6 +285,12 @@ class EnvAdapter:
         # `result.reward` is 0 if the environment ended the episode and deferred the reward. If a
         # wrapper ended the episode, it is the reward of that step.
         return finished._replace(reward=result.reward + finished.reward)
+
+
+def _may_read_observations(layer: gym.Env[Any, Any]) -> bool:
+    """Return whether a layer is a wrapper whose `reset` or `step` may read observations."""
+    kind = type(layer)
+    return isinstance(layer, gym.Wrapper) and not {kind.reset, kind.step} <= _UNREAD
 
 
 def _media_of(base: gym.Env[Any, Any]) -> dict[str, str]:

@@ -53,8 +53,7 @@ def aborted(turn: int, failure: Failure) -> EnvResult:
     """Return the result of an episode whose environment failed in turn `turn`."""
     event = Aborted(turn, failure.name, failure.reason)
     step = StepResult(events=(event,), failure=failure)
-    info = {"step": step, "aborted": str(failure), "truncated_by": ""}
-    return EnvResult(nothing_new(), 0.0, False, True, info)
+    return EnvResult(nothing_new(), 0.0, False, True, step.info)
 
 
 Seeds = int | Sequence[int | None] | NDArray[np.integer[Any]] | None

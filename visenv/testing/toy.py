@@ -145,7 +145,7 @@ class Adder(VisEnv):
 
     @override
     def metrics(self) -> dict[str, float]:
-        return {"accuracy": self.task_score()}
+        return {"accuracy": self.episode_score}
 
 
 def make(

@@ -63,6 +63,15 @@ class StepResult(NamedTuple):
         """Return whether the episode has ended."""
         return self.terminated or bool(self.truncated_by) or self.failure is not None
 
+    @property
+    def info(self) -> dict[str, Any]:
+        """Return the ``info`` of Gymnasium: this result, and the reasons of an early end as text.
+
+        ``"aborted"`` and ``"truncated_by"`` are ``""`` if there is no such reason.
+        """
+        aborted = "" if self.failure is None else str(self.failure)
+        return {"step": self, "aborted": aborted, "truncated_by": self.truncated_by}
+
 
 class EpisodeInfo(NamedTuple):
     """Holds facts about an episode that are known when it starts.

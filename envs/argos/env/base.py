@@ -130,7 +130,7 @@ class ArgosEnv(VisEnv):
     def metrics(self) -> dict[str, float]:
         """Return the accuracy, the number of points and, in procedural worlds, their accuracy."""
         referred = referred_in(self.log)
-        return {"accuracy": self.task_score()} | measure(self.sample, referred)
+        return {"accuracy": self.episode_score} | measure(self.sample, referred)
 
     @override
     def random_answer(self, rng: np.random.Generator) -> str:

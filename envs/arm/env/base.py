@@ -121,7 +121,7 @@ class ArmEnv(VisEnv):
     @override
     def metrics(self) -> dict[str, float]:
         """Return ``accuracy``, 0 without an answer."""
-        return {"accuracy": self.task_score()}
+        return {"accuracy": self.episode_score}
 
     @override
     def oracle_turn(self) -> ParsedTurn:

@@ -29,8 +29,11 @@ from visenv.grammar import (
 from visenv.grammar.foreign import TAGS, neutralized
 from visenv.grammar.points import PointsGrammar
 from visenv.grammar.tags import TagGrammar
+from visenv.late_events import LateEvents
 from visenv.testing.toy import Add, Adder, Sums
 from visenv.tools import ToolResult
+from visenv.tools.lifecycle import ToolLifecycle
+from visenv.turn_execution import TurnExecution
 
 GRAMMARS: Sequence[Grammar] = (
     ActionChunkGrammar(),
@@ -128,7 +131,8 @@ class Impostor(Add):
 
 def shown_by(env: VisEnv, name: str) -> str:
     """Return the text that a call of the tool shows, without images."""
-    parts = env._call(ToolCall(name, {}))
+    execution = TurnExecution(env, ToolLifecycle(), LateEvents())
+    parts = execution.call(ToolCall(name, {}))
     return "".join(part for part in parts if isinstance(part, str))
 
 

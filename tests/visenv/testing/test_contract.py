@@ -280,9 +280,13 @@ class RaisesOnRareLetter(Gallery):
 
 
 class Endless(Gallery):
+    """Does not count malformed turns."""
+
     @override
-    def _limit_hit(self) -> str:
-        return ""
+    def turn_events(self, turn: ParsedTurn) -> Any:
+        if turn.problems:
+            self.turn = 0
+        return ()
 
 
 class StepsOn(Gallery):
@@ -366,10 +370,10 @@ class Fragile(Gallery):
     """Fails like a service that hostile text can break."""
 
     @override
-    def _act(self, turn: ParsedTurn) -> Any:
+    def turn_events(self, turn: ParsedTurn) -> Any:
         if turn.problems:
             raise ServiceError("search", "bad query")
-        return super()._act(turn)
+        return ()
 
 
 class Unpicklable(Gallery):

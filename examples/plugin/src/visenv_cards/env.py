@@ -102,7 +102,7 @@ class Cards(VisEnv):
     @override
     def metrics(self) -> dict[str, float]:
         """Return whether the answer was right."""
-        return {"accuracy": self.task_score()}
+        return {"accuracy": self.episode_score}
 
 
 def make(
