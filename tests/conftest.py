@@ -341,7 +341,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileSche
         return None
     from xdist.scheduler import LoadFileScheduling
 
-    class FileScheduling(LoadFileScheduling):
+    class FileScheduling(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types
         def _split_scope(self, nodeid: str) -> str:
             return "vLLM" if nodeid.startswith(WITH_VLLM) else super()._split_scope(nodeid)
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from tests.environments import few
 from visenv.envs.arft.coding.ground_truth import CodingTruth, Distortion
 from visenv.envs.arft.coding.repairs import repaired
 from visenv.envs.arft.coding.world import Problems, kinds
@@ -28,12 +27,16 @@ WORLD = procedural()
 COUNT = 2
 """Number of samples of each kind; docs/arft.md has the rates over more samples."""
 FIRST: Sequence[Problems] = (*SINGLES, CROP, COMPOSITIONS[0])
-OTHERS: Sequence[Problems] = (("rotation180", "blur"), ("rotation90", "noise"))
-CASES = [(each,) for each in (*FIRST, *COMPOSITIONS[1:], *OTHERS)]
+OTHERS: Sequence[Problems] = (
+    *COMPOSITIONS[1:],
+    ("rotation180", "blur"),
+    ("rotation90", "noise"),
+)
+CASES = [*FIRST, *(pytest.param(each, marks=pytest.mark.soak) for each in OTHERS)]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("problems", few(CASES, len(FIRST)), ids=named)
+@pytest.mark.parametrize("problems", CASES, ids=named)
 def test_share_of_legible_answers_rises_by_50_points_or_more(problems: Problems) -> None:
     before = after = 0
     for seed in range(COUNT):
