@@ -324,26 +324,24 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.user_properties.append(("component", name))
 
 
-WITH_VLLM: Final = (
+WITH_TRL: Final = (
     "tests/algos/bridges/",
     "tests/algos/policy_gradient/test_trl.py",
     "tests/examples/test_plug_trl.py",
-    "tests/policies/vllm/",
-    "tests/test_private_names.py",
 )
-"""Test files that import vLLM, some of them through TRL."""
+"""Test files that import TRL."""
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling | None:
-    """Let one test process run all files that import vLLM, as the import takes about 12 s."""
+    """Let one test process run all files that import TRL, which imports vLLM too (12 s)."""
     if config.getoption("dist") != "loadfile":
         return None
     from xdist.scheduler import LoadFileScheduling
 
     class FileScheduling(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types
         def _split_scope(self, nodeid: str) -> str:
-            return "vLLM" if nodeid.startswith(WITH_VLLM) else super()._split_scope(nodeid)
+            return "TRL" if nodeid.startswith(WITH_TRL) else super()._split_scope(nodeid)
 
     return FileScheduling(config, log)
 
