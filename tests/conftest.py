@@ -29,7 +29,7 @@ from collections.abc import Callable, Generator, Iterator
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 import hypothesis
 import pytest
@@ -38,6 +38,9 @@ from tests import second_user as second_user_module
 from tests.packages import link_of_packages
 from tests.security import ClaimCounter
 from visenv.packages import extra_of, install_command
+
+if TYPE_CHECKING:
+    from xdist.scheduler import LoadFileScheduling
 
 # No deadline: an example must not fail because the machine is slow.
 hypothesis.settings.register_profile("visenv", deadline=None, max_examples=40)
@@ -319,6 +322,28 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.skip(reason=f"{name} is missing: {remedy(name)}"))
             # Sent with the report, so that tests run by worker processes are counted too.
             item.user_properties.append(("component", name))
+
+
+WITH_TRL: Final = (
+    "tests/algos/bridges/",
+    "tests/algos/policy_gradient/test_trl.py",
+    "tests/examples/test_plug_trl.py",
+)
+"""Test files that import TRL."""
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling | None:
+    """Let one test process run all files that import TRL, which imports vLLM too (12 s)."""
+    if config.getoption("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class FileScheduling(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types
+        def _split_scope(self, nodeid: str) -> str:
+            return "TRL" if nodeid.startswith(WITH_TRL) else super()._split_scope(nodeid)
+
+    return FileScheduling(config, log)
 
 
 def _is_whole(config: pytest.Config) -> bool:

@@ -81,7 +81,7 @@ def unlisted(names: Iterable[PrivateName], folders: Sequence[str] = FOLDERS) -> 
 
 @cache
 def _uses(folders: tuple[str, ...]) -> list[Use]:
-    """Return all uses of private names, which take 7 s to find."""
+    """Return all uses of private names, of which the imports take the longest."""
     trees = {
         file.relative_to(ROOT).as_posix(): ast.parse(file.read_text())
         for folder in folders
@@ -97,6 +97,12 @@ def _uses(folders: tuple[str, ...]) -> list[Use]:
     ]
 
 
+@cache
+def _nodes(tree: ast.AST) -> list[ast.AST]:
+    """Return a tree and all nodes below it."""
+    return list(ast.walk(tree))
+
+
 def _covers(path: str, name: str) -> bool:
     """Return whether a listed path is an imported name, or something inside it."""
     return f"{path}.".replace(":", ".").startswith(f"{name}.".replace(":", "."))
@@ -104,7 +110,7 @@ def _covers(path: str, name: str) -> bool:
 
 def definitions(tree: ast.AST) -> Iterator[str]:
     """Yield the names of functions, classes, fields and attributes that a file defines."""
-    for node in ast.walk(tree):
+    for node in _nodes(tree):
         if isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
             yield node.name
         elif isinstance(node, ast.AnnAssign | ast.Assign):
@@ -118,13 +124,17 @@ def definitions(tree: ast.AST) -> Iterator[str]:
 
 
 def _is_own(receiver: ast.AST) -> bool:
-    return ast.unparse(receiver) in ("self", "cls", "super()")
+    """Return whether an expression is ``self``, ``cls`` or ``super()``."""
+    match receiver:
+        case ast.Name(id="self" | "cls") | ast.Call(func=ast.Name(id="super"), args=[]):
+            return True
+    return False
 
 
 def imports(file: str, tree: ast.AST) -> Iterator[Use]:
     """Yield imports of modules that are not public, also of modules that are named in strings."""
     package = re.compile(rf"({'|'.join(TESTED_VERSIONS)})(\.\w+)*")
-    for node in ast.walk(tree):
+    for node in _nodes(tree):
         names: list[str] = []
         if isinstance(node, ast.Import):
             names = [each.name for each in node.names if each.name not in PUBLIC_MODULES]
@@ -153,9 +163,9 @@ def private_attributes(file: str, tree: ast.AST) -> Iterator[Use]:
     packages override or call.
     """
     own = {*definitions(tree), *_ELSEWHERE}
-    imported = any(True for _ in _watched(tree))
-    pieces = {id(part) for node in ast.walk(tree) for part in getattr(node, "values", ())}
-    for node in ast.walk(tree):
+    imported = bool(_watched(tree))
+    pieces = {id(part) for node in _nodes(tree) for part in getattr(node, "values", ())}
+    for node in _nodes(tree):
         name: Any = None
         if isinstance(node, ast.Attribute) and not _is_own(node.value):
             name = node.attr
@@ -171,17 +181,19 @@ def _is_private(name: Any) -> bool:
     return isinstance(name, str) and re.fullmatch(r"_[A-Za-z]\w*", name) is not None
 
 
-def _watched(tree: ast.AST) -> Iterator[tuple[str, str, str]]:
-    """Yield the imports of a file from the watched packages: module, name there, name here."""
-    for node in ast.walk(tree):
+@cache
+def _watched(tree: ast.AST) -> list[tuple[str, str, str]]:
+    """Return the imports of a file from the watched packages: module, name there, name here."""
+    found: list[tuple[str, str, str]] = []
+    for node in _nodes(tree):
         if isinstance(node, ast.ImportFrom) and node.module and not node.level:
             if node.module.partition(".")[0] in TESTED_VERSIONS:
-                for each in node.names:
-                    yield node.module, each.name, each.asname or each.name
+                names = [(node.module, each.name, each.asname or each.name) for each in node.names]
+                found.extend(names)
         elif isinstance(node, ast.Import):
-            for each in node.names:
-                if each.name.partition(".")[0] in TESTED_VERSIONS:
-                    yield each.name, "", each.asname or each.name
+            names = [(each.name, "", each.asname or each.name) for each in node.names]
+            found.extend(each for each in names if each[0].partition(".")[0] in TESTED_VERSIONS)
+    return found
 
 
 def _inherited(file: str, tree: ast.AST, defined: ast.ClassDef) -> Iterator[Use]:
@@ -210,11 +222,11 @@ def engine_attributes(file: str, tree: ast.AST, own: Iterable[str]) -> Iterator[
     if not packages & ENGINE_PACKAGES and file not in ENGINE_FILES:
         return
     known = {*own, *DOCUMENTED, *_of_imports(tree)}
-    for node in ast.walk(tree):
+    for node in _nodes(tree):
         name = node.attr if isinstance(node, ast.Attribute) else ""
-        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("getattr", "setattr"):
-            written = node.args[1]
-            name = str(written.value) if isinstance(written, ast.Constant) else ""
+        match node:
+            case ast.Call(func=ast.Name(id="getattr" | "setattr"), args=[_, written, *_]):
+                name = str(written.value) if isinstance(written, ast.Constant) else ""
         if name and name not in known:
             yield Use(file, getattr(node, "lineno", 0), name)
 
@@ -232,7 +244,7 @@ def _of_imports(tree: ast.AST) -> set[str]:
         torch.device("cpu"),
     ]
     holders += [concurrent.futures.Future, logging.getLogger(), socket.socket]
-    for node in ast.walk(tree):
+    for node in _nodes(tree):
         if isinstance(node, ast.Import):
             holders += [importlib.import_module(each.name) for each in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:

@@ -117,6 +117,7 @@ RESOLVERS = {
     "envs/libero/simulator/initial_states.py": "tensors only (weights_only)",
     "envs/mags/magnifier/small.py": "an array without pickles",
     "envs/mags/magnifier/weights.py": "tensors only (weights_only)",
+    "policies/vllm/__init__.py": CONSTANT,
     "policies/vllm/serve.py": CONSTANT,
     "policies/vllm/server.py": CONSTANT,
     "policies/vllm/videos.py": "an array without pickles",

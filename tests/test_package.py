@@ -45,7 +45,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def installed(package: Path, folder: Path) -> Path:
     """Install a package in a new environment; return the folder of its programs."""
-    venv.create(folder, with_pip=True)
+    venv.create(folder, with_pip=False)
     python = folder / "bin/python"
     options = []
     if not FROM_INDEX:
@@ -56,8 +56,9 @@ def installed(package: Path, folder: Path) -> Path:
         place = folder / "lib" / version / "site-packages/dependencies.pth"
         place.write_text(f"{libraries}\n", encoding="utf-8")
         options = ["--no-deps", "--no-index", "--no-build-isolation"]
-    pip = ("-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--ignore-installed")
-    run(python, *pip, *options, package, cwd=folder)
+    pip = ("-m", "pip", "--python", python, "--disable-pip-version-check", "install", "--quiet")
+    # Only the modules that the test imports are compiled.
+    run(sys.executable, *pip, "--ignore-installed", "--no-compile", *options, package, cwd=folder)
     return folder / "bin"
 
 

@@ -160,8 +160,8 @@ class EvaluationConfig:
     """Number of steps between evaluations during each phase that is not a control; 0 makes none.
     The weights with the best headline metric are kept in the folder of the phase."""
     every_episodes: int = 0
-    """Number of held-out episodes of each environment in the evaluations during a phase; 0 plays as
-    many as the others."""
+    """Number of held-out episodes of each environment in the evaluations during a phase, at most
+    those of the others; 0 plays as many as the others."""
     metrics: tuple[str, ...] = ()
     """Metrics of the table in addition to the reward; by default the headline metrics of the
     tasks."""

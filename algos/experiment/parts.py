@@ -123,7 +123,7 @@ def held_out(recipe: Recipe, phase: Phase) -> HeldOut | None:
     return HeldOut(
         evaluation_makers(recipe),
         {name: metrics[0] for name, metrics in headline_metrics(recipe).items()},
-        told.every_episodes or told.episodes,
+        min(told.every_episodes or told.episodes, told.episodes),
         told.max_tokens,
         every,
         told.temperature,

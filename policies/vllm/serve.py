@@ -17,7 +17,9 @@ import threading
 from visenv.private_names import check_private_names
 
 from .private_names import SERVER_NAMES
-from .server import FOLDER_VARIABLE
+
+FOLDER_VARIABLE = "VISENV_SERVER_FOLDER"
+"""Environment variable with the folder of the sockets, which is removed if the parent is killed."""
 
 
 def _end_with_parent(folder: str) -> None:

@@ -27,12 +27,10 @@ from . import environment
 from .control import ServerAddress
 from .guard import TOKEN_VARIABLE
 from .launch import narrowed, own_gpu
+from .serve import FOLDER_VARIABLE
 from .settings import EngineSettings, as_flags
 from .transfer import is_split
 from .videos import loaded_by_us
-
-FOLDER_VARIABLE = "VISENV_SERVER_FOLDER"
-"""Environment variable with the folder of the sockets, which `serve` removes if we are killed."""
 
 _FLAGS = ("--enable-scale-out", "--disable-uvicorn-access-log")
 """Flags of the server; the first enables the token-in, token-out endpoint (vLLM 0.31)."""

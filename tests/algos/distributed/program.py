@@ -1,10 +1,12 @@
 """Runs test tasks under `accelerate launch`.
 
-Arguments: a folder for runs, the folder of a real model or "", and tasks.
+Arguments: a folder for runs, the folder of a real model or "", and tasks. A task ``visenv ...`` is
+a command.
 """
 
 from __future__ import annotations
 
+import shlex
 import sys
 import time
 from pathlib import Path
@@ -22,6 +24,7 @@ from tests.algos.distributed.training import (
     train_flat,
     train_long,
 )
+from visenv.cli import main as run_command
 
 
 def main() -> None:
@@ -32,6 +35,9 @@ def main() -> None:
             processes = DistributedContext(timeout=600)
             assert processes.count == 2
             check(model, processes)
+        elif task.startswith("visenv "):
+            if status := run_command(shlex.split(task)[1:]):
+                sys.exit(status)
         elif task == "hang":
             processes = DistributedContext(timeout=3)
             if processes.first:

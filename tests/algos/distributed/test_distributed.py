@@ -19,6 +19,7 @@ from tests.algos import toy
 from tests.algos.distributed.launching import launch, start
 from tests.algos.runs import metrics
 from tests.environments import few
+from tests.listeners import family, listeners, require_listed
 from tests.tiny_models import tiny_model
 from visenv.registration import load
 
@@ -101,16 +102,6 @@ def test_gradients_agree_and_a_killed_run_resumes_to_the_same_bits(
     one, other = _weights(folder / "straight"), _weights(folder / "killed")
     assert one.keys() == other.keys()
     assert all(torch.equal(one[name], other[name]) for name in one)
-
-
-@pytest.mark.component("transformers")
-def test_padded_rows_have_the_gradients_of_one_process(tmp_path: Path) -> None:
-    """Check a model without a family of its own."""
-    from tests.policies.transformers import families
-
-    model = families.build("gemma3", tmp_path / "model")
-    done = _launch("ZeRO-2", tmp_path, model, "check")
-    assert done.stdout.count("all cases agree") == 2, done.stderr
 
 
 @pytest.mark.soak
@@ -228,13 +219,18 @@ def _optimizer(folder: Path) -> dict[tuple[str, str], torch.Tensor]:
     }
 
 
-def test_processes_stop_with_a_checkpoint_when_their_launcher_is_killed(tmp_path: Path) -> None:
+@pytest.mark.attack("servers: the table of listeners is complete")
+def test_processes_listen_as_documented_and_stop_with_a_checkpoint_when_their_launcher_is_killed(
+    tmp_path: Path,
+) -> None:
     folder = tmp_path / "long"
     launcher = start("replicas", PROGRAM, tmp_path, "", "long")
     with launcher:
         _wait_until((folder / "checkpoints" / "step_000002").is_dir)
         processes = [int(path.read_text()) for path in sorted(folder.glob("*.pid"))]
+        found = listeners(family(launcher.pid))
         launcher.kill()
+    require_listed("torchrun", found)
     assert len(processes) == 2
     _wait_until(lambda: not any(map(_is_alive, processes)))
     *_, last = sorted((folder / "checkpoints").iterdir())

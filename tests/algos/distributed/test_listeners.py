@@ -1,4 +1,7 @@
-"""Tests that SECURITY.md lists the sockets of a trainer, with one and with several processes."""
+"""Tests that SECURITY.md lists no socket of a trainer in one process.
+
+test_distributed.py tests the sockets of several processes.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,6 @@ import pytest
 pytest.importorskip("torch")
 
 from tests.algos import toy
-from tests.algos.distributed.launching import ROOT, start
 from tests.listeners import Listener, family, listeners, require_listed
 from visenv.algos.policy_gradient import GRPO
 from visenv.algos.trainer import RolloutConfig, Trainer, TrainerConfig
@@ -20,21 +22,6 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.timeout(900),
 ]
-
-
-@pytest.mark.attack("servers: the table of listeners is complete")
-def test_processes_of_torchrun_listen_as_documented(tmp_path: Path) -> None:
-    end = tmp_path / "end"
-    process = start("replicas", ROOT / "tests" / "algos" / "distributed" / "meeting.py", end)
-    try:
-        assert process.stdout is not None
-        for _ in range(2):
-            assert process.stdout.readline() == "joined\n"
-        found = listeners(family(process.pid))
-    finally:
-        end.touch()
-        process.communicate(timeout=600)
-    require_listed("torchrun", found)
 
 
 @pytest.mark.attack("servers: the table of listeners is complete")

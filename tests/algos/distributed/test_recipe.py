@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import shlex
+import subprocess
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -16,32 +19,49 @@ pytestmark = [
     pytest.mark.timeout(900),
 ]
 
-PROGRAM = Path(__file__).parent / "recipe.py"
+PROGRAM = Path(__file__).with_name("program.py")
 TOML = small_sweep("", "[sweep.arms.paper]", steps=1, groups=2, episodes=3)
-
-
 LABELS = ["before training", "after warm-up", "after rl"]
 
 
+class Launched(NamedTuple):
+    """Holds a finished launch and the parent of the folder of its run."""
+
+    folder: Path
+    done: subprocess.CompletedProcess[str]
+
+
+def command(folder: Path, *words: str) -> str:
+    """Return the task of `program.py` that runs the recipe in a folder."""
+    return shlex.join(["visenv", "train", str(folder / "job.toml"), "--runs", str(folder), *words])
+
+
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Run a recipe on two processes, and return the parent of its folder."""
+def launched(tmp_path_factory: pytest.TempPathFactory) -> Launched:
+    """Check the gradients of a model without a family of its own, and run a recipe."""
+    from tests.policies.transformers import families
+
     top = tmp_path_factory.mktemp("runs")
     (top / "job.toml").write_text(TOML)
-    done = launch("ZeRO-2", PROGRAM, top / "job.toml", "--runs", top)
+    model = families.build("gemma3", tmp_path_factory.mktemp("model"))
+    done = launch("ZeRO-2", PROGRAM, top, model, "check", command(top))
     assert done.returncode == 0, done.stderr
-    return top
+    return Launched(top, done)
 
 
-def test_recipe_runs_on_two_processes(folder: Path) -> None:
-    _check_scores(folder / "job")
-    assert not (folder / "job" / "warm-up").is_symlink()
+def test_padded_rows_have_the_gradients_of_one_process(launched: Launched) -> None:
+    assert launched.done.stdout.count("all cases agree") == 2, launched.done.stderr
+
+
+def test_recipe_runs_on_two_processes(launched: Launched) -> None:
+    _check_scores(launched.folder / "job")
+    assert not (launched.folder / "job" / "warm-up").is_symlink()
 
 
 @pytest.mark.soak
 def test_sweep_runs_on_two_processes(tmp_path: Path) -> None:
     (tmp_path / "job.toml").write_text(TOML)
-    done = launch("ZeRO-2", PROGRAM, tmp_path / "job.toml", "--runs", tmp_path, "--sweep")
+    done = launch("ZeRO-2", PROGRAM, tmp_path, "", command(tmp_path, "--sweep"))
     assert done.returncode == 0, done.stderr
     rows = json.loads((tmp_path / "job" / "sweep.json").read_text())
     assert [row["seeds"] for row in rows.values()] == [[0], [0]]
@@ -51,9 +71,10 @@ def test_sweep_runs_on_two_processes(tmp_path: Path) -> None:
 
 
 @pytest.mark.soak
-def test_run_that_exists_is_refused_on_two_processes(folder: Path) -> None:
+def test_run_that_exists_is_refused_on_two_processes(launched: Launched) -> None:
+    folder = launched.folder
     before = sorted(folder.rglob("*"))
-    refused = launch("ZeRO-2", PROGRAM, folder / "job.toml", "--runs", folder)
+    refused = launch("ZeRO-2", PROGRAM, folder, "", command(folder))
     assert refused.returncode != 0
     assert "exists already" in refused.stderr
     assert sorted(folder.rglob("*")) == before

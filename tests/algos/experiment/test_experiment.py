@@ -134,6 +134,26 @@ def test_controls_are_evaluated_on_the_weights_of_rl(finished: Path) -> None:
     assert scores["after rl, random_crop"] == scores["after rl"]
 
 
+@pytest.mark.parametrize(
+    ("words", "episodes"),
+    [
+        ([], 64),
+        (["--evaluation.episodes", "8"], 8),
+        (["--evaluation.every-episodes", "0"], 256),
+        (["--evaluation.every-episodes", "0", "--evaluation.episodes", "8"], 8),
+    ],
+)
+def test_evaluations_during_a_phase_play_at_most_as_many_episodes_as_the_others(
+    words: list[str], episodes: int
+) -> None:
+    from visenv.algos.experiment import parts, read_recipe, recipe_path
+
+    recipe = read_recipe(recipe_path("zoom_tiny"), words)
+    held_out = parts.held_out(recipe, recipe.phases["rl"])
+    assert held_out is not None
+    assert held_out.episodes == episodes
+
+
 def test_lora_rank_keeps_the_other_settings_of_lora(finished: Path) -> None:
     from visenv.algos.experiment import parts, read_recipe, recipe_path
 

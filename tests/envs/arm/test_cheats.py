@@ -20,7 +20,7 @@ def cheats() -> ModuleType:
 def test_cheats_earn_no_more_than_an_honest_guess(
     cheats: ModuleType, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    rows = list(cheats.rows(samples=2))
+    rows = list(cheats.rows(samples=1))
     with capsys.disabled():
         print("\n" + cheats.table(rows))
     assert len({row.policy for row in rows if row.kind == "cheat"}) >= 12

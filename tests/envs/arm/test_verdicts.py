@@ -103,6 +103,6 @@ def test_rating_in_the_upper_half_is_a_verdict_of_right(rating: int, verdict: st
     assert verdict_of_rating(rating, [1, 10]) == verdict
 
 
-def test_read_verdict_reads_a_megabyte() -> None:
-    assert read_verdict("Answer 1 is " * 100_000, 2) is None
-    assert read_verdict("true " * 200_000, 1) == "True"
+def test_read_verdict_reads_100_000_characters() -> None:
+    assert read_verdict("Answer 1 is " * 10_000, 2) is None
+    assert read_verdict("true " * 20_000, 1) == "True"

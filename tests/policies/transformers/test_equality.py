@@ -156,7 +156,7 @@ def test_loss_and_gradients_are_those_of_each_segment_alone(small: Path, talk: A
     policy.network.model.double()
     stock = naive.stock(small, torch.float64)
 
-    @settings(max_examples=15, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=6, suppress_health_check=list(HealthCheck))
     @given(st.data())
     def equal(data: Any) -> None:
         drawer = Drawer(policy, talk, data.draw)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.environments import few
 from visenv.errors import ConfigurationError, RunError
 
 torch = pytest.importorskip("torch")
@@ -25,7 +26,7 @@ pytestmark = pytest.mark.component("torch", "transformers", "peft")
 SETTINGS = package.LoraSettings(rank=4, alpha=8)
 
 
-@pytest.fixture(params=["qwen3", "qwen2_5"])
+@pytest.fixture(params=few(["qwen3", "qwen2_5"], 1))
 def folder(request: pytest.FixtureRequest) -> Path:
     found: Path = request.getfixturevalue(f"{request.param}_folder")
     return found

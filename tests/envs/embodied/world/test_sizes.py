@@ -51,10 +51,10 @@ def test_objects_to_compare_by_size_are_seen_from_the_same_distance(dialect: str
 def test_largest_object_looks_largest(dialect: str) -> None:
     """Count the pixels of each object; 52 % were right in `habitat` with any distances."""
     right = 0
-    for task in largest_tasks(dialect, 25):
+    for task in largest_tasks(dialect, 12):
         renderer, pixels = HouseRenderer(task.house), {}
         for name in (*task.targets, *task.lookalikes):
             ids, names = renderer.ids(looked_at(task, dialect, name), 224)
             pixels[name] = int((ids == names.index(name)).sum())
         right += max(pixels, key=lambda name: pixels[name]) in task.targets
-    assert right >= 21
+    assert right >= 10

@@ -36,7 +36,7 @@ def test_world_creates_texts_for_every_check() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MAKERS)
 def test_verdict_is_that_of_the_strict_check(name: str) -> None:
-    for sample in drawn(7, 150, ConstraintWorld([name])):
+    for sample in drawn(7, 60, ConstraintWorld([name])):
         called = sample.ground_truth.check
         assert called.name == sample.kind == name
         assert (str(check(name, response(sample), called.arguments)),) == sample.answers, sample
