@@ -7,7 +7,8 @@
         optimizer/         the state of the optimizer, in shards (`optimizer_shards`)
         logs/              copies of metrics.jsonl and evaluations.jsonl, with their checksums
         state.json         the number of steps, the version of the policy, the settings of the run,
-                           and the checksums of all files except logs
+                           the checksums of all files except logs, and the sizes of the files of
+                           episodes that the run has saved
 
 No random state is saved, because every step draws from random streams that depend only on the seed
 of the run and the number of the step. Nothing depends on the number of processes, so a run can be
@@ -106,12 +107,14 @@ class Checkpoints:
         """Return the newest checkpoint, or None."""
         return max(self.folder.glob("step_*"), default=None)
 
-    def save(self, step: int, logs: Sequence[Path] = ()) -> Path:
+    def save(self, step: int, logs: Sequence[Path] = (), episodes: Sequence[Path] = ()) -> Path:
         """Write the checkpoint of a run that has taken `step` steps; return its folder.
 
         Args:
             step: The number of steps.
             logs: The files of metrics to copy; those that do not exist are left out.
+            episodes: The files of episodes whose sizes are saved, so that a report of the run can
+                name a missing one.
 
         Raises:
             DiskError: If the disk is full or fails. The incomplete checkpoint is deleted.
@@ -123,7 +126,7 @@ class Checkpoints:
             return final
         partial = self.folder / f".{final.name}"
         try:
-            self._write(partial, step, logs)
+            self._write(partial, step, logs, episodes)
             if self._processes.first:
                 publish(partial, final)
                 for old in sorted(self.folder.glob("step_*"))[: -self._keep]:
@@ -135,7 +138,9 @@ class Checkpoints:
         self._processes.wait()
         return final
 
-    def _write(self, partial: Path, step: int, logs: Sequence[Path]) -> None:
+    def _write(
+        self, partial: Path, step: int, logs: Sequence[Path], episodes: Sequence[Path]
+    ) -> None:
         if self._processes.first:
             output_folder(self.folder)
             (empty_folder(partial) / "policy").mkdir()
@@ -148,7 +153,9 @@ class Checkpoints:
         files = self._in_shares(partial, files_below(partial))
         if self._processes.first:
             copy_logs(logs, partial / LOGS)  # after the others: they contain times
-            write_text(partial / STATE, json.dumps(sealed(self._state(step) | {"files": files})))
+            state = self._state(step) | {"files": files}
+            state["episodes"] = {path.name: path.stat().st_size for path in episodes}
+            write_text(partial / STATE, json.dumps(sealed(state)))
 
     def _in_shares(self, folder: Path, names: Sequence[str]) -> dict[str, str]:
         """Return the checksums of files, of which each process reads a share."""

@@ -180,7 +180,7 @@ class EpisodeJournal:
     def _write(self, path: Path, episode: Episode) -> None:
         if episode.status == "aborted":
             return
-        append_episode(output_folder(path.parent) / path.name, episode, checksum=True)
+        append_episode(output_folder(path.parent) / path.name, episode)
         if time.monotonic() - self._synced > _SYNC_SECONDS:
             self._sync(path)
 

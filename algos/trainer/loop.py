@@ -34,7 +34,7 @@ from .interrupt import collected_interrupts, uninterrupted
 from .journal import EpisodeJournal
 from .metrics import measure, measure_by_env_and_kind, reduced
 from .observers import Observers
-from .phase_folder import logs_of, prepare_folder, require_folder
+from .phase_folder import episodes_of, logs_of, prepare_folder, require_folder
 from .reference import ReferencePolicy
 from .sync import WeightSync
 from .update import Updater
@@ -348,7 +348,8 @@ class TrainingLoop:
     def _save(self) -> Path:
         if self._processes.first:
             require_folder(self._folder)
-        path = self._checkpoints.save(self.step, logs_of(self._folder))
+        logs, episodes = logs_of(self._folder), episodes_of(self._folder, self.step)
+        path = self._checkpoints.save(self.step, logs, episodes)
         if self._reference is not None:
             self._reference.saved(self.step)
         if self._processes.first:

@@ -139,6 +139,12 @@ def logs_of(folder: Path) -> list[Path]:
     return [folder / METRICS, folder / EVALUATIONS]
 
 
+def episodes_of(folder: Path, step: int) -> list[Path]:
+    """Return the paths of the episodes that a phase has saved in its first `step` steps."""
+    last = f"step_{step:06d}.jsonl"
+    return sorted(path for path in folder.glob("episodes/step_*.jsonl") if path.name <= last)
+
+
 def prepare_folder(
     folder: Path,
     checkpoint: Path | None,

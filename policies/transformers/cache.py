@@ -14,6 +14,9 @@ import torch
 
 _GROWTH = 64
 
+CACHE_NAMES = ("cache", "past_key_values")
+"""Names of the argument and of the result with the cache; transformers 5.24 renamed them."""
+
 
 class SlotCache:
     """Provides the method `update`, which the attention layers of transformers call.

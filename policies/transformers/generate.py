@@ -23,6 +23,7 @@ from typing_extensions import override
 
 from ..tokens.codec import Codec
 from ..tokens.session import TokenStream
+from .cache import CACHE_NAMES
 from .lora import without
 from .padded import PaddedModel
 from .turn import RunningTurn, choose, distinct_streams
@@ -76,12 +77,13 @@ class Generator:
             return
         chooser.rows = [rows[row] for row in live]
         prompts = [index[row] for row in live]
-        self._select(read.past_key_values, prompts, len(distinct))
+        cache_name = next(name for name in CACHE_NAMES if name in read)
+        self._select(read[cache_name], prompts, len(distinct))
         token_ids, seen = given["input_ids"][prompts], given["attention_mask"][prompts]
         begun = {
             "input_ids": torch.cat([token_ids, chosen[live, None]], 1),
             "attention_mask": torch.cat([seen, torch.ones_like(seen[:, :1])], 1),
-            "past_key_values": read.past_key_values,
+            cache_name: read[cache_name],
         }
         self._generate(
             begun,

@@ -15,13 +15,10 @@ from typing import Any
 import torch
 
 from .attention import AttentionCall
-from .cache import SlotCache
+from .cache import CACHE_NAMES, SlotCache
 from .head import LogprobHead
 from .lora import without
 from .vision import ImageFeatures, VisionTower
-
-_CACHE_NAMES = ("cache", "past_key_values")
-"""Names of the parameter for keys and values; transformers renamed it in version 5.24."""
 
 
 class QwenVLParts:
@@ -59,7 +56,7 @@ class QwenVLParts:
         self._bare = bare
         self._text = model.model.language_model
         parameters = inspect.signature(self._text.forward).parameters
-        self._cache_name = next(name for name in _CACHE_NAMES if name in parameters)
+        self._cache_name = next(name for name in CACHE_NAMES if name in parameters)
         self._placeholders: tuple[int, int] = (
             model.config.image_token_id,
             model.config.video_token_id,

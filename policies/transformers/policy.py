@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from ..tokens.family import VideoMode
 from ..tokens.processor import save_processor
 from ..tokens.qwen_vl import require_qwen_vl
 from ..tokens.session import TokenSession
+from ..tokens.vision import ImageEncoder
 from .attention import ATTENTION
 from .batch import Batcher
 from .checkpoint import frozen, holds, load_model, named_weights, restore, save_model
@@ -66,7 +68,8 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
         fp32_head: Whether logits are computed in float32 for all values of `dtype`.
         freeze_vision: Whether the vision tower is not trained; its features of an image are then
             cached.
-        vision_cache: Maximum number of bytes of cached features.
+        vision_cache: Maximum number of bytes of the cached features, and of the cached patches of
+            images of Qwen-VL models.
         lora: `LoraSettings`, or their fields by name. If given, only adapters of the language model
             are trained.
         gradient_checkpointing: Whether the activations of each layer are recomputed for the
@@ -114,7 +117,8 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
         loaded = load_model(str(model), getattr(torch, dtype), ATTENTION, sharded=sharded)
         loaded = loaded.eval() if sharded else loaded.to(device).eval()
         rows = shape_of(loaded.get_output_embeddings().weight)[0]
-        self.codec = Codec(str(model), rows, min_pixels, max_pixels, video)
+        image_encoder = partial(ImageEncoder, capacity=vision_cache)
+        self.codec = Codec(str(model), rows, min_pixels, max_pixels, video, image_encoder)
         for weight in self.codec.family.vision(loaded):
             weight.requires_grad_(not freeze_vision)
         if isinstance(lora, Mapping):

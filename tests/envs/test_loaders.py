@@ -10,6 +10,7 @@ import gymnasium as gym
 import pytest
 
 import visenv  # noqa: F401 - registers the environments
+from tests.environments import NEEDED
 from tests.envs.published_sets import SETS, WITHOUT_IMAGES
 from visenv.data import cells, table_source
 from visenv.data.open import open_data
@@ -45,7 +46,14 @@ def test_data_sets_with_images_are_all_tested() -> None:
     assert not SETS.keys() & WITHOUT_IMAGES
 
 
-@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.component(*needed)) if needed else name
+        for name, published in SETS.items()
+        for needed in [NEEDED.get(f"visenv/{published.env_id}", ())]
+    ],
+)
 def test_second_image_of_a_cell_is_passed_on_or_the_row_is_refused(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

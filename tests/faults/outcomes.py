@@ -19,10 +19,7 @@ SHOWN = "shown, file named"
 """The command shows what can be read, and names the file."""
 
 UNUSED = "not read"
-"""A file that no later step reads keeps its damage; the results are those without a fault."""
-
-NOT_NOTICED = "not noticed"
-"""A report shows the changed content, or does not show the file. `docs/faults.md` lists them."""
+"""A file that the command does not read keeps its damage; the results are those without a fault."""
 
 _MOST_NAMES = 12
 

@@ -1,7 +1,9 @@
 """Reads and writes files of episodes, and their images.
 
-Every chunk of a PNG file has a checksum, so damage by a disk, a transfer or a power cut is found
-without decoding the image (`is_whole_png`).
+Each line ends with a field ``crc32``, the checksum of the text before it; reading compares it. A
+line without this field, which an earlier version or another program wrote, is read too. Every chunk
+of a PNG file has a checksum, so damage by a disk, a transfer or a power cut is found without
+decoding the image (`is_whole_png`).
 """
 
 from __future__ import annotations
@@ -54,17 +56,15 @@ def write_episodes(path: str | Path, episodes: Iterable[Episode]) -> None:
     with disk_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path, durable=True) as partial:
-        # Half of a surrogate pair is written and read back as it is, because Python encodes each
-        # code point separately.
-        with partial.open("w", encoding="utf-8", errors="surrogatepass", newline="\n") as file:
+        with partial.open("wb") as file:
             for episode in episodes:
-                file.write(_line(episode) + "\n")
+                file.write(_line(episode))
                 saved.update(save_images(images, _all_images(episode)))
         for each in (*sorted(saved), *({images} if saved else ())):
             sync(each)
 
 
-def append_episode(path: str | Path, episode: Episode, *, checksum: bool = False) -> None:
+def append_episode(path: str | Path, episode: Episode) -> None:
     """Append an episode to a file, which is created if it does not exist.
 
     Images are written before the line that refers to them. A process that is killed while it writes
@@ -73,20 +73,16 @@ def append_episode(path: str | Path, episode: Episode, *, checksum: bool = False
     Args:
         path: The file. Its folder is created, and images are written to ``images/`` in it.
         episode: The episode to add.
-        checksum: Whether the line ends with a field ``crc32``, the checksum of the text before it.
-            Reading compares it.
 
     Raises:
         EpisodeError: If a field that must be JSON-like holds something else.
         DiskError: If the disk is full or fails.
     """
     path = Path(path)
-    line = _line(episode).encode("utf-8", "surrogatepass")
-    if checksum:
-        line = line[:-1] + _checksum(line[:-1])
+    line = _line(episode)
     save_images(path.parent / "images", _all_images(episode))
     with open_output(path, "ab", buffering=0) as file:
-        append(file, path, line + b"\n")
+        append(file, path, line)
 
 
 def read_episodes(
@@ -189,15 +185,20 @@ def save_images(folder: Path, images: Iterable[Image]) -> list[Path]:
     return paths
 
 
-def _line(episode: Episode) -> str:
+def _line(episode: Episode) -> bytes:
+    """Return the line of an episode, with its checksum."""
     record = episode_to_json(episode)
     for turn, saved in zip(episode.turns, record["turns"], strict=True):
         saved |= {name: getattr(turn, name) for name in TIMES}
     try:
-        return json.dumps(record, ensure_ascii=False, separators=(",", ":"))
+        text = json.dumps(record, ensure_ascii=False, separators=(",", ":"))[:-1]
     except TypeError as error:
         name = f"{episode.env_id} {episode.sample_id} (seed {episode.seed})"
         raise EpisodeError(f"The episode {name} cannot be written as JSON: {error}.") from error
+    # Half of a surrogate pair is written and read back as it is, because Python encodes each code
+    # point separately.
+    encoded = text.encode("utf-8", "surrogatepass")
+    return encoded + _checksum(encoded) + b"\n"
 
 
 def _checksum(text: bytes) -> bytes:
@@ -209,7 +210,10 @@ def _check_line(line: bytes) -> None:
     """Raise `DataError` if a line ends with a checksum that differs from its text."""
     text, end = line[:-_CHECKSUM_LENGTH], line[-_CHECKSUM_LENGTH:]
     if _CHECKSUM.fullmatch(end) and end != _checksum(text):
-        raise DataError("its text differs from its checksum, so it is damaged")
+        raise DataError(
+            "its text differs from its checksum, so it is damaged. If you edited the line, remove "
+            "its field crc32."
+        )
 
 
 def _all_images(episode: Episode) -> Iterator[Image]:

@@ -34,7 +34,7 @@ def run_facts(folder: Path, problems: list[str]) -> dict[str, dict[str, str]]:
 
     Returns:
         ``chief``, the most important facts, and ``settings``, all settings, with dotted names for
-        nested ones.
+        nested ones. If the episodes of the folder have no ``run.json``, a fact says so.
     """
     recipe = with_new_names(_read(folder / "recipe.json", problems))
     run = _read(folder / "run.json", problems)
@@ -45,6 +45,8 @@ def run_facts(folder: Path, problems: list[str]) -> dict[str, dict[str, str]]:
     sessions = run.get("sessions")
     if isinstance(sessions, list) and sessions and isinstance(sessions[-1], dict):
         chief |= _session(sessions[-1])
+    if (folder / "episodes.jsonl").exists() and not (folder / "run.json").exists():
+        chief["settings"] = "not known: there is no run.json"
     return {"chief": chief, "settings": settings}
 
 

@@ -21,6 +21,7 @@ from visenv.episodes.files import is_whole_png
 from visenv.errors import DataError
 from visenv.terminal import printable
 from visenv.types import Episode
+from visenv.viewer.completeness import check_phases, check_settings, check_steps
 from visenv.viewer.episode import episode_record
 from visenv.viewer.facts import read_file, run_facts
 from visenv.viewer.index import IndexRow, index_row, searched_text
@@ -90,7 +91,9 @@ def run_data(folder: Path, problems: list[str]) -> dict[str, Any]:
     """
     results, seconds = _results(folder, problems)
     metrics = list(_metrics(folder, list(seconds), problems))
-    _check_steps(folder, metrics, problems)
+    check_settings(folder, problems)
+    check_steps(folder, metrics, problems)
+    check_phases(folder, problems)
     return {
         "name": printable(folder.resolve().name),
         "facts": run_facts(folder, problems),
@@ -228,20 +231,6 @@ def _metrics(folder: Path, phases: list[str], problems: list[str]) -> Iterator[d
                         of_file.add(f"{path}, line {number}: {error}")
         except OSError as error:
             of_file.add(f"{path} cannot be read: {error}")
-
-
-def _check_steps(folder: Path, metrics: list[dict[str, Any]], problems: list[str]) -> None:
-    """Append a problem for each finished phase whose metrics lack steps."""
-    results = read_file(folder / "results.json", [])  # its problems are listed already
-    steps = results.get("steps") if isinstance(results, dict) else None
-    for name, count in steps.items() if isinstance(steps, dict) else ():
-        if not isinstance(count, int) or isinstance(count, bool):
-            continue
-        found = {row.get("step") for row in metrics if row["phase"] == name}
-        there = sum(isinstance(step, int) and 1 <= step <= count for step in found)
-        if there < count:
-            path = folder / name / "metrics.jsonl"
-            problems.append(f"{path} has no metrics of {count - there} of {count} steps")
 
 
 def _numbers(row: Any) -> dict[str, Any]:

@@ -27,8 +27,8 @@ from tests.algos.experiment.kill_points import load_packages
 from tests.algos.runs import metrics
 from tests.algos.trainer.kill_points import dying
 from tests.faults.files.damages import DAMAGES
-from tests.faults.files.reports import problems
-from tests.faults.outcomes import NOT_NOTICED, REFUSED, SAME, SHOWN, UNUSED, Outcome
+from tests.faults.files.reports import names
+from tests.faults.outcomes import REFUSED, SAME, SHOWN, UNUSED, Outcome
 from visenv import cli
 from visenv.algos.experiment import read_recipe, recipe_path, run_recipe
 from visenv.algos.trainer.update import Updater
@@ -77,6 +77,9 @@ FINISHED = {
     "last weights": "rl/checkpoints/step_000003/policy/model.safetensors",
 }
 """Some files of a finished run, which `visenv view` and the same command with ``--resume`` read."""
+
+NOT_VIEWED = {"last weights"}
+"""Files that `visenv view` does not read."""
 
 
 def words(runs: Path, *more: str) -> list[str]:
@@ -144,12 +147,18 @@ def _lines(path: Path) -> list[str]:
     return path.read_text().splitlines()
 
 
-def view(runs: Path) -> tuple[int, str]:
-    """Write the report of a run by its command; return the exit status and its problems."""
+def view(runs: Path, kind: str, path: Path) -> str:
+    """Write the report of a run by its command; return what happened to a damaged file."""
     job = runs / "job"
     status = in_fork(lambda: cli.main(["view", str(job), "--no-open"]), runs / "log.txt")
     said = (runs / "log.txt").read_text()
-    return status, said if status or "Traceback" in said else problems(job)
+    if "Traceback" in said:
+        return "traceback"
+    if status:
+        return REFUSED if str(path) in said else "file not named"
+    if kind in NOT_VIEWED:
+        return UNUSED
+    return SHOWN if names(job, path) else "not noticed"
 
 
 def finished_outcomes(folder: Path, straight: Path, expected: dict[str, Any]) -> Iterator[Outcome]:
@@ -170,9 +179,7 @@ def finished_outcomes(folder: Path, straight: Path, expected: dict[str, Any]) ->
                     result, said = _judged(status, output, path, runs, expected)
                     yield replace(fault, result=result, said=said)
                     continue
-                status, said = view(runs)
-                result = SHOWN if str(path) in said else NOT_NOTICED
-                yield replace(fault, result="traceback" if "Traceback" in said else result)
+                yield replace(fault, result=view(runs, kind, path))
 
 
 def _damaged(

@@ -1,4 +1,4 @@
-"""Reads the problems that a report of `visenv view` lists."""
+"""Reads which files the report of `visenv view` names as damaged or missing."""
 
 from __future__ import annotations
 
@@ -11,3 +11,9 @@ def problems(folder: Path) -> str:
     found = re.search(r'"problems":(\[.*?\]),"parts":', (folder / "report.html").read_text())
     assert found is not None
     return found[1]
+
+
+def names(folder: Path, path: Path) -> bool:
+    """Return whether the report of a folder names a file as damaged or missing."""
+    is_absent = f"there is no {path.name}" in (folder / "report.html").read_text()
+    return is_absent or str(path) in problems(folder)

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.faults.files.damages import DAMAGES
-from tests.faults.files.reports import problems
-from tests.faults.outcomes import GOOD, NOT_NOTICED, REFUSED, SAME, SHOWN, UNUSED, Outcome
+from tests.faults.files.reports import names, problems
+from tests.faults.outcomes import GOOD, REFUSED, SAME, SHOWN, UNUSED, Outcome
 from visenv import cli
 from visenv.episodes import read_episodes
 
@@ -28,7 +28,6 @@ ROLLOUT = ("rollout", "ZoomVQA-v0", "--option", "preset=tiny", "--groups", "2", 
 NOT_READ = {
     *(("rescore", "run.json", damage) for damage in DAMAGES),
     *(("rollout", "image of an episode", damage) for damage in DAMAGES),  # the run has ended
-    ("rollout", "episodes.jsonl", "one bit"),  # in a message, which a finished run does not read
 }
 """Commands that do not read a file, with its kind and its damage."""
 
@@ -75,22 +74,21 @@ def outcome_of(
     if "Traceback" in said:
         return fault.ended("traceback")
     if status:
-        names = (str(path), f"{folder.name} holds no")
-        return fault.ended(REFUSED if any(name in said for name in names) else "file not named")
-    if command == "view" and str(path) in problems(folder):
-        return fault.ended(SHOWN)
+        is_named = str(path) in said or f"{folder.name} holds no" in said
+        return fault.ended(REFUSED if is_named else "file not named")
+    if command == "view":
+        return fault.ended(SHOWN if names(folder, path) else "not noticed")
     if command == "rollout" and rewards(folder) != rewards(source):
         return fault.ended("other result")
     if command == "rescore" and "equal: 2" not in said:
         return fault.ended("other result")
-    if command == "view":
-        return fault.ended(NOT_NOTICED)
     still = path.read_bytes() if path.exists() else None
     return fault.ended(UNUSED if still == damaged else SAME)
 
 
 FEW = [
     ("view", "run.json", "another digit", SHOWN),
+    ("view", "run.json", "deleted", SHOWN),
     ("view", "episodes.jsonl", "half of the file", SHOWN),
     ("view", "episodes.jsonl", "empty", REFUSED),
     ("view", "image of an episode", "one bit", SHOWN),
@@ -130,9 +128,7 @@ def test_no_damaged_file_of_a_finished_rollout_is_used_silently(
             folder = tmp_path / f"{command} {damage}"
             outcome = outcome_of(command, kind, damage, finished, folder, capsys)
             record_fault(outcome)
-            assert outcome.result in (*GOOD, NOT_NOTICED), outcome
-            is_unnoticed = (command, kind, damage) == ("view", "run.json", "deleted")
-            assert (outcome.result == NOT_NOTICED) == is_unnoticed, outcome
+            assert outcome.result in GOOD, outcome
             assert (outcome.result == UNUSED) == ((command, kind, damage) in NOT_READ), outcome
 
 

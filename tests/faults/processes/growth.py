@@ -5,8 +5,8 @@ As a program, it trains the tiny model of the main job with each executor, and p
     python -m tests.faults.processes.growth [STEPS] [EXECUTOR ...]
 
 Memory of the trainer rises in the first steps, while caches fill. The growth is the slope over the
-second half of the steps. The cache of image features has 8 MB instead of 1 GiB, because it would
-take a thousand steps to fill.
+second half of the steps. The caches of patches and of features of images have 8 MB each instead of
+1 GiB, because they would take a thousand steps to fill.
 """
 
 from __future__ import annotations

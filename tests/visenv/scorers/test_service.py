@@ -336,7 +336,8 @@ def test_request_above_the_token_limit_is_sent_all_the_same(remote: Any) -> None
 def test_deterministic_models_get_one_request_at_a_time_unless_they_need_not(
     backend: str, deterministic: bool, batches: list[list[str]], tag: str, tmp_path: Path
 ) -> None:
-    scorer = Scorer(backend, deterministic=deterministic, folder=str(tmp_path), tag=tag)
+    options: Any = {"max_batch_size": 3, "max_delay": 60.0}  # only full batches are sent
+    scorer = Scorer(backend, deterministic=deterministic, folder=str(tmp_path), tag=tag, **options)
     release = held()
     futures = [scorer.submit(Echo(content)) for content in "abc"]
     release.set()
