@@ -17,16 +17,17 @@ from visenv.episodes import write_episodes
 from visenv.errors import DivergedError, EpisodeError, RunError
 from visenv.files import output_folder
 from visenv.policy import EnginePolicy, TrainablePolicy
+from visenv.seeding import random_stream
 from visenv.types import Group
 
-from .backend import make_backend
 from .callbacks import Callback, TrainerState
 from .checkpoint import Checkpoints
 from .config import TrainerConfig, learning_rate
 from .credit import credit, with_advantages
+from .ddp import make_backend
 from .distributed import DistributedContext
 from .divergence import DivergenceCheck
-from .episode_sources import EpisodeSource, OfflineSource, Shard, random_stream, trainable_groups
+from .episode_sources import EpisodeSource, OfflineSource, Shard, trainable_groups
 from .evaluation import Evaluator, HeldOut
 from .identity import identify
 from .inspection import require_finite_rewards, save_step
