@@ -86,7 +86,7 @@ RESOLVERS = {
     "visenv/child_process/program.py": "a class that the source names; `SimulatorSpec.of` checks "
     "the interpreter of a simulator, tested with the episodes",
     "visenv/cli/__init__.py": CONSTANT,
-    "visenv/cli/screen.py": "the program that the system has for pictures",
+    "visenv/cli/saved_episodes.py": "the program that the system has for pictures",
     "visenv/decoding/pictures.py": CONSTANT,
     "visenv/evaluation/controls.py": "the spec of an environment that exists already",
     "visenv/evaluation/saved_env.py": "episodes: tests/visenv/evaluation/test_received_episodes.py",
