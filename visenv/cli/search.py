@@ -50,8 +50,7 @@ class SearchBuildCommand:
 
     def _embed(self, count: int) -> None:
         from visenv.cli.tables import progress
-        from visenv.retrieval.encoder import Encoder
-        from visenv.retrieval.index_names import index_name
+        from visenv.retrieval.vectors import Encoder, index_name
         from visenv.search import meaning
 
         with progress("passages", count) as advance:
@@ -152,10 +151,9 @@ class IndexCommand:
         from visenv.cli.failures import check_not_all_failed
         from visenv.cli.tables import progress
         from visenv.documents.library import FolderLibrary
-        from visenv.documents.page_store import PageStore
-        from visenv.documents.rankers import open_embedder
+        from visenv.documents.rankers import PageStore, open_embedder
         from visenv.errors import DataError
-        from visenv.retrieval.index_names import index_name
+        from visenv.retrieval.vectors import index_name
 
         library = FolderLibrary(self.documents)
         embedder = open_embedder(self.embedder, self.model, self.device)
