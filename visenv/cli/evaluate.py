@@ -190,7 +190,7 @@ class EvaluateCommand:
         """Judge the saved episodes, write them to the output folder, and drop their messages."""
         from visenv.episodes import read_episodes
         from visenv.evaluation.answer_judge import AnswerJudge
-        from visenv.rollout.each import for_each
+        from visenv.rollout.collector import for_each
         from visenv.rollout.run_folder import RunFolder
         from visenv.scorers import Scorer
 

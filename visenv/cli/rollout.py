@@ -25,7 +25,7 @@ from visenv.evaluation.values import require_finite_values
 from visenv.makers import env_id, env_maker, make_policy, settings
 from visenv.provenance import arguments_of
 from visenv.rollout import Collector, EpisodeSpec, MakeEnv
-from visenv.rollout.each import for_each
+from visenv.rollout.collector import for_each
 from visenv.rollout.run_folder import EpisodeKey, RunFolder
 from visenv.terminal import printable, shell_word
 from visenv.types import Episode, Sampling
