@@ -42,8 +42,7 @@ from visenv.documents.bm25 import Bm25Ranker
 from visenv.documents.document import Document
 from visenv.documents.library import FolderLibrary
 from visenv.documents.overview import overview
-from visenv.documents.page_store import PageStore
-from visenv.documents.rankers import VectorRanker
+from visenv.documents.rankers import PageStore, VectorRanker
 from visenv.envs.arm.tools.pages import PageByQuery
 from visenv.retrieval.vectors import Vectors
 from visenv.tools.base import Store

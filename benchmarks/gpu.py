@@ -213,10 +213,11 @@ def train(machine: Machine, seconds: float) -> dict[str, Any]:
 
 def magnifier(device: str) -> dict[str, Any]:
     """Enlarge crops by the small network on the device and on a CPU."""
+    from visenv.envs.mags.magnifier.backend import PACKAGED
     from visenv.envs.mags.magnifier.small import load_small
 
     crops = torch.rand(16, 3, 64, 64)  # [crops, colors, height, width]
-    network = load_small()
+    network = load_small(PACKAGED["small"])
     with torch.no_grad():
         expected = network(crops)
         network = network.to(device)

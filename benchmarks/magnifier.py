@@ -34,6 +34,7 @@ import torch
 import tyro
 
 from visenv.envs.mags.ground_truth import MagsTruth
+from visenv.envs.mags.magnifier.backend import PACKAGED
 from visenv.envs.mags.magnifier.magnify import open_magnifier
 from visenv.envs.mags.magnifier.small import load_small
 from visenv.envs.mags.magnifier.smfanet import VARIANTS, SMFANet
@@ -66,7 +67,7 @@ def main(options: Options) -> None:
     kinds: dict[str, Enlarge] = {
         "lanczos": lambda crop: _resized(crop, PIL.Image.Resampling.LANCZOS),
         "resize": lambda crop: _resized(crop, PIL.Image.Resampling.BICUBIC),
-        "small": by_network(load_small()),
+        "small": by_network(load_small(PACKAGED["small"])),
     }
     if options.weights is not None:
         for file in sorted(options.weights.glob(f"*_x{SCALE}SR.pth")):
@@ -193,7 +194,7 @@ def speed() -> None:
     networks: dict[str, torch.nn.Module] = {
         "Swin2SR lightweight": Swin2SRForImageSuperResolution(lightweight).eval(),
         **{name: SMFANet(*variant, SCALE).eval() for name, variant in VARIANTS.items()},
-        "small": load_small(),
+        "small": load_small(PACKAGED["small"]),
     }
     seconds: dict[str, list[float]] = {name: [] for name in networks}
     with torch.inference_mode():

@@ -46,8 +46,7 @@ from typing import Any
 import numpy as np
 import tyro
 
-from visenv.retrieval.encoder import Encoder
-from visenv.retrieval.vectors import Vectors
+from visenv.retrieval.vectors import Encoder, Vectors
 from visenv.scorers.backends.encoder import PACKAGED_MODEL
 from visenv.search import Searcher, meaning, open_searcher, words
 from visenv.search.corpus import Corpus

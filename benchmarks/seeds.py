@@ -21,7 +21,7 @@ import numpy as np
 import tyro
 
 from visenv.algos.experiment import Recipe, read_recipe, recipe_path
-from visenv.algos.experiment.held_out_curves import (
+from visenv.algos.experiment.curves import (
     TEACHER,
     HeldOutPoint,
     held_out_curves,

@@ -23,7 +23,7 @@ import torch
 from benchmarks.random_vlm import SHAPES, build, group
 from visenv.policies.tokens.qwen_vl import require_qwen_vl
 from visenv.policies.transformers import TransformersPolicy
-from visenv.policies.transformers.windows import WINDOWS
+from visenv.policies.transformers.attention import WINDOWS
 
 WAYS = {
     "visenv": (WINDOWS, True),

@@ -23,7 +23,7 @@ from visenv.baselines import BaselinePrompts
 from visenv.errors import ConfigurationError, PolicyError
 from visenv.grammar import ParsedTurn, ToolCall
 from visenv.grammar.plan import PlanGrammar
-from visenv.policy import Policy, Session
+from visenv.policy import Policy, Session, TurnDescription
 from visenv.registration import load
 from visenv.types import (
     Context,
@@ -32,7 +32,6 @@ from visenv.types import (
     Part,
     Reply,
     Sampling,
-    TurnDescription,
     TurnRequest,
     all_images,
 )

@@ -59,8 +59,7 @@ WRITERS = {
     "policies/vllm/videos.py": "writes to memory",
     "algos/comparison/picture.py": "a picture at a path of `replacing`",
     "algos/experiment/folder.py": "links that visenv makes",
-    "algos/experiment/held_out_curves.py": "a picture at a path of `replacing`",
-    "algos/experiment/training_curves.py": "a picture at a path of `replacing`",
+    "algos/experiment/curves.py": "a picture at a path of `replacing`",
     "algos/trainer/checkpoint.py": "in a new folder (`empty_folder`)",
     "algos/trainer/phase_folder.py": "checks the name of the lock",
     "algos/trainer/optimizer_shards.py": "in a new folder, or at a path of `replacing`",
@@ -80,13 +79,14 @@ CONSTANT = "a name in the source"
 OWN_PROCESSES = "written by a process of the same run, which holds a key or inherited a pipe"
 
 RESOLVERS = {
-    "algos/experiment/files.py": "registered recipes, and names that `registration` has checked",
-    "envs/embodied/world/render/apart.py": OWN_PROCESSES,
+    "algos/experiment/recipe_files.py": "registered recipes, and names that `registration` has "
+    "checked",
+    "envs/embodied/world/render/child.py": OWN_PROCESSES,
     "visenv/__init__.py": CONSTANT,
     "visenv/child_process/program.py": "a class that the source names; `SimulatorSpec.of` checks "
     "the interpreter of a simulator, tested with the episodes",
     "visenv/cli/__init__.py": CONSTANT,
-    "visenv/cli/screen.py": "the program that the system has for pictures",
+    "visenv/cli/saved_episodes.py": "the program that the system has for pictures",
     "visenv/decoding/pictures.py": CONSTANT,
     "visenv/evaluation/controls.py": "the spec of an environment that exists already",
     "visenv/evaluation/saved_env.py": "episodes: tests/visenv/evaluation/test_received_episodes.py",

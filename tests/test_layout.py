@@ -8,8 +8,10 @@ import subprocess
 import sys
 import tarfile
 import zipfile
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
+import grimp
 import pytest
 
 ROOT = Path(__file__).parent.parent
@@ -119,6 +121,30 @@ def test_import_contracts_cover_a_new_module(tmp_path: Path) -> None:
     assert "visenv.new -> visenv.envs" in done.stdout
     assert "visenv.new is not allowed to import torch" in done.stdout
     assert "visenv.algos is not allowed to import visenv.policies" in done.stdout
+
+
+def import_circle(imports: dict[str, set[str]]) -> list[str]:
+    """Return the modules of a circle of imports, in order; empty if there is none."""
+    try:
+        TopologicalSorter(imports).prepare()
+    except CycleError as error:
+        circle: list[str] = error.args[1]
+        return circle
+    return []
+
+
+def test_import_circle_is_found() -> None:
+    assert import_circle({"a": {"b"}, "b": {"c"}, "c": set()}) == []
+    assert {*import_circle({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}})} == {"a", "b", "c"}
+
+
+def test_modules_import_each_other_in_no_circle() -> None:
+    # The graph also has the imports inside of functions and those for type checkers.
+    graph = grimp.build_graph("visenv", cache_dir=None)
+    imports = {name: graph.find_modules_directly_imported_by(name) for name in graph.modules}
+    del imports["visenv.env"]  # a teacher plays an environment, which has teachers
+    assert "visenv.envs.zoom_vqa.env" in imports["visenv.envs.zoom_vqa.make"]
+    assert import_circle(imports) == []
 
 
 def build(into: Path, *what: str) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 import numpy as np
 
 from visenv.documents.document import Document
-from visenv.documents.stitch import size_with_side_at_most
+from visenv.documents.overview import size_with_side_at_most
 from visenv.errors import DataError
 from visenv.retrieval.vectors import Vectors
 from visenv.types import Image

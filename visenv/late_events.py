@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from typing import Any
 
 from visenv import background
-from visenv.scorers.recording import using
+from visenv.scorers.scorer import using
 from visenv.scorers.verdict_events import EpisodeVerdicts
 from visenv.types import Event, EventLog
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from visenv.errors import ConfigurationError
+from visenv.grammar.base import Grammar
 from visenv.types import (
-    Advice,
     AdviceRequest,
     Context,
     Episode,
@@ -29,6 +29,28 @@ from visenv.types import (
 
 if TYPE_CHECKING:
     import torch
+
+
+class TurnDescription(NamedTuple):
+    """Describes a turn, so that a baseline can write it in the grammar of the environment.
+
+    Attributes:
+        turn: The number of the next turn, from 0.
+        question: `Sample.question`.
+        has_image: Whether the sample has an image.
+        tools: The names of the tools.
+        grammar: The grammar, which composes and parses turns.
+    """
+
+    turn: int
+    question: str
+    has_image: bool
+    tools: tuple[str, ...]
+    grammar: Grammar
+
+
+Advice = str | TurnDescription
+"""The answer to an `AdviceRequest`."""
 
 
 class Session:

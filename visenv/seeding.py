@@ -1,4 +1,4 @@
-"""Converts a stream of random numbers to the seeds that `reset` takes.
+"""Derives streams of random numbers, and the seeds that `reset` takes, from the seed of a run.
 
 A seed tells whether its sample is held out: `HELD_OUT` is added to the seeds of an evaluation if
 the source keeps documents, worlds or states apart for it (`visenv.data.source.HeldOutSource`). All
@@ -16,6 +16,11 @@ HELD_OUT = 2**63
 def is_held_out(seed: int | None) -> bool:
     """Return whether the sample of a seed is held out from training."""
     return seed is not None and seed >= HELD_OUT
+
+
+def random_stream(seed: int, *keys: int) -> np.random.SeedSequence:
+    """Return an independent stream of random numbers for each sequence of keys."""
+    return np.random.SeedSequence(seed, spawn_key=keys)
 
 
 def seeds(stream: np.random.SeedSequence, count: int) -> list[int]:

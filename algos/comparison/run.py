@@ -10,10 +10,10 @@ from typing import NamedTuple
 from visenv.errors import DataError, RunError
 from visenv.provenance import provenance
 
+from ..experiment.curves import TEACHER, HeldOutPoint, held_out_curves, label_after
 from ..experiment.experiment import SharedPhases, run_recipe
 from ..experiment.extension import check_same_steps
 from ..experiment.folder import check_folder
-from ..experiment.held_out_curves import TEACHER, HeldOutPoint, held_out_curves, label_after
 from ..experiment.parts import headline_metrics
 from ..experiment.recipe import Phase, Recipe
 from ..experiment.results import Results

@@ -11,8 +11,8 @@ from typing import Any
 
 from visenv.errors import ConfigurationError, RunError, UnknownNameError
 
-from ..experiment.files import read_recipe, recipe_path
 from ..experiment.recipe import Phase, Recipe
+from ..experiment.recipe_files import read_recipe, recipe_path
 
 WARM_UP, TRAINING = "warm-up", "training"
 """The two phases of a cell: SFT, whose weights all algorithms share, and the algorithm itself."""

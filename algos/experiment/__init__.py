@@ -2,8 +2,8 @@
 
 from .command import train
 from .experiment import run_recipe
-from .files import read_recipe, read_sweep, recipe_path
 from .recipe import Recipe
+from .recipe_files import read_recipe, read_sweep, recipe_path
 from .sweep import run_sweep
 
 __all__ = [

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 
 from visenv.errors import ConfigurationError
 
-from .default_recipe import default_recipe
 from .experiment import run_recipe
-from .files import read_recipe, read_sweep, recipe_path
 from .launch import launch
+from .recipe_files import default_recipe, read_recipe, read_sweep, recipe_path
 from .sweep import run_sweep
 
 _MAIN_JOB = "zoom_tiny"

@@ -26,14 +26,13 @@ from ..trainer.evaluation import Scores
 from ..trainer.interrupt import stop_signals_interrupt
 from ..trainer.phase_folder import restore_logs
 from . import parts
+from .curves import BEFORE, TEACHER, label_after
 from .demonstrations import find_demonstrations, length_warnings, phase_seed
-from .equal_time import seconds_of, steps_as_long
 from .folder import check_folder, claimed, link_shared
-from .held_out_curves import BEFORE, TEACHER, label_after
 from .metric_names import absent_metrics, check_metrics
 from .recipe import MODEL, Phase, Recipe
 from .report import evaluation_folder, report_run
-from .results import Results, measure
+from .results import Results, measure, seconds_of, steps_as_long
 
 
 def run_recipe(recipe: Recipe, shared: SharedPhases | None = None) -> None:

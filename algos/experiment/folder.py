@@ -21,8 +21,8 @@ from visenv.terminal import rich_text
 
 from ..trainer.distributed import is_first
 from ..trainer.phase_folder import locked
+from .curves import BEFORE, TEACHER
 from .extension import RECIPE_FILE, apply_changes, changes_of, write_recipe
-from .held_out_curves import BEFORE, TEACHER
 from .recipe import Recipe
 
 _NO_LINKS = (

@@ -32,7 +32,7 @@ from visenv.plugins import describe_error
 from visenv.policy import EnginePolicy, Policy, TrainablePolicy
 from visenv.registration import load
 from visenv.rollout import Env, Executor, Mixture, ProcessExecutor, ThreadExecutor
-from visenv.rollout.each import CONCURRENCY
+from visenv.rollout.collector import CONCURRENCY
 from visenv.teacher import make_teacher
 
 from ..trainer import Callback, HeldOut

@@ -42,8 +42,8 @@ from visenv.provenance import versions
 
 from .backend import TrainingBackend
 from .changes import CHECKPOINT_SETTINGS, MAY_DIFFER, compare
+from .diagnostics import DivergenceCheck
 from .distributed import DistributedContext
-from .divergence import DivergenceCheck
 from .episode_sources.samples import SampleOrder
 from .identity import Identity
 

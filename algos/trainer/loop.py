@@ -17,23 +17,23 @@ from visenv.episodes import write_episodes
 from visenv.errors import DivergedError, EpisodeError, RunError
 from visenv.files import output_folder
 from visenv.policy import EnginePolicy, TrainablePolicy
+from visenv.seeding import random_stream
 from visenv.types import Group
 
-from .backend import make_backend
-from .callbacks import Callback, TrainerState
 from .checkpoint import Checkpoints
 from .config import TrainerConfig, learning_rate
 from .credit import credit, with_advantages
+from .ddp import make_backend
+from .diagnostics import DivergenceCheck
 from .distributed import DistributedContext
-from .divergence import DivergenceCheck
-from .episode_sources import EpisodeSource, OfflineSource, Shard, random_stream, trainable_groups
+from .episode_sources import EpisodeSource, OfflineSource, Shard, trainable_groups
 from .evaluation import Evaluator, HeldOut
 from .identity import identify
 from .inspection import require_finite_rewards, save_step
 from .interrupt import collected_interrupts, uninterrupted
 from .journal import EpisodeJournal
 from .metrics import measure, measure_by_env_and_kind, reduced
-from .observers import Observers
+from .observers import Callback, Observers, TrainerState
 from .phase_folder import episodes_of, logs_of, prepare_folder, require_folder
 from .reference import ReferencePolicy
 from .sync import WeightSync

@@ -1,10 +1,16 @@
-"""Shows the progress of training, and notifies the metrics file, trackers and callbacks."""
+"""Shows the progress of training, and notifies the metrics file, trackers and callbacks.
+
+A `Callback` runs your own code during training.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from rich.console import Console
 from rich.progress import (
@@ -16,17 +22,75 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from visenv.policy import TrainablePolicy
 from visenv.terminal import printable, rich_text
 from visenv.types import Episode, Group
 
-from .callbacks import Callback, TrainerState
+from .diagnostics import FIRST_STEPS, spread_warnings
 from .distributed import DistributedContext
 from .evaluation import EvaluationResult
 from .metrics import METRICS, MetricsLog, step_seconds
-from .spread import FIRST_STEPS, spread_warnings
 from .trackers import Trackers
 
 _SHOWN = ("reward", "terms/", "metrics/", "loss", "entropy", "kl", "grad_norm")
+
+
+@dataclass
+class TrainerState:
+    """Holds the state of a run for callbacks.
+
+    Attributes:
+        policy: The policy that is trained.
+        folder: The run's folder.
+        steps: The number of steps of the run.
+        step: The number of steps that were taken.
+        is_first: Whether this process writes the files of the run.
+        should_stop: Set this to True to end the run after the current step, with a checkpoint. Any
+            process may set it.
+    """
+
+    policy: TrainablePolicy[Any]
+    folder: Path
+    steps: int
+    step: int = 0
+    is_first: bool = True
+    should_stop: bool = False
+
+
+class Callback:
+    """Defines the methods of a callback. Override the methods that you need.
+
+    Every process of a run calls its callbacks, so a callback that writes files must check
+    `TrainerState.is_first`. An exception in a callback ends the run and keeps its last checkpoint.
+    """
+
+    def on_train_begin(self, state: TrainerState) -> None:
+        """Run before the first step of this process, also in a resumed run."""
+
+    def on_step_end(
+        self, state: TrainerState, metrics: Mapping[str, float], groups: Sequence[Group]
+    ) -> None:
+        """Run after each step.
+
+        Args:
+            state: The state of the run.
+            metrics: The metrics of the step, as in ``metrics.jsonl``.
+            groups: The episodes of this process.
+        """
+
+    def on_evaluate(self, state: TrainerState, metrics: Mapping[str, float]) -> None:
+        """Run after each evaluation on held-out samples.
+
+        Args:
+            state: The state of the run.
+            metrics: The scores by name, as in ``evaluations.jsonl``.
+        """
+
+    def on_save(self, state: TrainerState, checkpoint: Path) -> None:
+        """Run after a checkpoint was written to the folder `checkpoint`."""
+
+    def on_train_end(self, state: TrainerState) -> None:
+        """Run after the last step."""
 
 
 class Display:

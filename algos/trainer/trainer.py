@@ -14,13 +14,13 @@ from visenv.policy import EnginePolicy, TrainablePolicy
 from visenv.rollout import Collector, Env, Executor, Mixture
 from visenv.types import Episode, Sampling
 
-from .callbacks import Callback
 from .config import TrainerConfig
 from .distributed import DistributedContext, is_first
 from .episode_sources import AsyncRolloutSource, EpisodeSource, OfflineSource, RolloutSource, Shard
 from .evaluation import HeldOut
 from .interrupt import stop_signals_interrupt
 from .loop import MakeEpisodeSource, Revive, TrainingLoop
+from .observers import Callback
 from .phase_folder import locked, with_advice
 from .trackers import check_trackers
 

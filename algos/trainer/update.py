@@ -19,9 +19,8 @@ from visenv.policy import BatchBudget, TokenScores, TrainablePolicy
 from .backend import TrainingBackend
 from .config import OptimizationConfig
 from .credit import StepData, TokenCounts, TrainingSegment
+from .diagnostics import DivergenceCheck, LogprobMismatch
 from .distributed import DistributedContext
-from .divergence import DivergenceCheck
-from .logprob_mismatch import LogprobMismatch
 from .micro_batches import MicroBatch, micro_batches, pinned, prefetched
 
 Metrics = dict[str, float]

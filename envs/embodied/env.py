@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal
 
@@ -11,14 +12,13 @@ from typing_extensions import override
 
 from visenv.data.source import Source, require_no_images
 from visenv.env import EpisodeLimits, Observation
+from visenv.errors import ConfigurationError
 from visenv.grammar import ParsedTurn, ToolCall
 from visenv.grammar.plan import TOOL, PlanGrammar
 from visenv.rebuilt_prompt import RebuiltPrompt
-from visenv.teacher import Teacher
+from visenv.teacher import LapsingTeacher, Teacher
 from visenv.types import (
-    Answered,
     Image,
-    Malformed,
     Message,
     Part,
     ToolCalled,
@@ -27,16 +27,63 @@ from visenv.types import (
 
 from . import prompts
 from .boxes import with_boxes
-from .compat import OUTPUT_ERRORS, EmbodiedBenchGrammar
+from .compat import EmbodiedBenchGrammar
 from .ground_truth import HouseTruth
 from .options import EmbodiedOptions
 from .oracle import RestOfPlan, look_at, next_look, thought
 from .presets import PRESETS, EmbodiedPreset
-from .rewards import invalid_score, progress_score, success_score
+from .rewards import embodied_bench_metrics, success_score
 from .shots import read_examples, write_examples
 from .simulation import ActTool, EpisodeRunner, HouseSimulation
-from .teachers import TakesLookalike
 from .world.goals import with_target
+
+
+@dataclass(frozen=True)
+class TakesLookalike(LapsingTeacher["HouseEnv"]):
+    """Looks at further look-alikes before it acts, and takes a look-alike instead of the object.
+
+    The detour is in all episodes, and the mistake in a share of them. A task without look-alikes
+    is played as by the oracle.
+
+    Attributes:
+        detour: The number of further look-alikes that the teacher looks at, at strength 1.
+
+    Raises:
+        ConfigurationError: If `detour` is negative.
+    """
+
+    summary: ClassVar[str] = (
+        "Looks at one more look-alike before it acts, and in 60 % of the episodes brings a random "
+        "look-alike instead of the object."
+    )
+    detour: int = 1
+
+    @override
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.detour < 0:
+            raise ConfigurationError(f"detour must be 0 or more, got {self.detour!r}.")
+
+    @override
+    def turn(self, env: HouseEnv, rng: np.random.Generator) -> ParsedTurn:
+        look = self._next_detour(env)
+        return env.planned([look]) if look is not None else super().turn(env, rng)
+
+    @override
+    def mistaken_turn(self, env: HouseEnv, rng: np.random.Generator) -> ParsedTurn:
+        others = env.truth.others
+        if not others or not env.tools or env.next_look():
+            return env.oracle_turn()
+        return env.direct_turn(str(rng.choice(others)))
+
+    def _next_detour(self, env: HouseEnv) -> int | None:
+        """Return the id of the look at the next unneeded look-alike; None after the last detour."""
+        if not env.tools or env.simulation.state.held or env.next_look():
+            return None
+        needless = env.needless_looks()
+        done = [look for look in needless if look in env.actions_done()]
+        left = [look for look in needless if look not in done]
+        return left[0] if left and len(done) < round(self.strength * self.detour) else None
 
 
 class HouseEnv(RebuiltPrompt):
@@ -194,14 +241,14 @@ class HouseEnv(RebuiltPrompt):
         """Return the prompt, or with a chat history only the new parts."""
         if not self.options.chat_history:
             return self.prompt()
-        lines = [*self._history()]
+        lines = self._history()
         new, self._shown = lines[self._shown :], len(lines)
         return (prompts.history(new), *self._images())
 
     @override
     def prompt(self) -> tuple[Part, ...]:
         """Return the whole prompt: constant parts first, history and image last."""
-        lines = [*self._history()]
+        lines = self._history()
         self._shown = len(lines)
         head = "".join(
             (
@@ -267,34 +314,13 @@ class HouseEnv(RebuiltPrompt):
     @override
     def metrics(self) -> dict[str, float]:
         """Return the metrics of EmbodiedBench."""
-        log, steps = self.log, self.env_steps
-        progress = self.simulation.progress.share
-        unread = log.of_type(Malformed)
-        if self.options.compat:
-            errors = sum(event.code in OUTPUT_ERRORS for event in unread)
-            actions = steps
-        else:
-            errors = len(unread)
-            actions = steps + errors
-        empty = float(log.answer is not None)
-        last_is_error = bool(log) and any(
-            isinstance(event, Malformed | Answered) and event.turn == self.turn - 1 for event in log
+        return embodied_bench_metrics(
+            self.log,
+            turns=self.turn,
+            steps=self.env_steps,
+            progress=self.simulation.progress.share,
+            compat=bool(self.options.compat),
         )
-        if self.options.compat and last_is_error:
-            progress = 0.0
-        reward = success_score(log) + progress_score(log) - 0.05 * invalid_score(log)
-        invalid = invalid_score(log)
-        return {
-            "success": success_score(log),
-            "progress": progress,
-            "steps": float(steps),
-            "planner_steps": float(self.turn),
-            "output_errors": float(errors),
-            "invalid_actions": invalid,
-            "invalid_ratio": invalid / actions if actions else 0.0,
-            "empty_plans": empty,
-            "mean_reward": reward / max(1, steps),
-        }
 
     # ------------------------------------------------------------------ for demonstrations
 
@@ -356,20 +382,11 @@ class HouseEnv(RebuiltPrompt):
             self.simulation.dialect, self.truth, grammar, options.n_shots, is_long
         )
 
-    def _history(self) -> Iterator[str]:
-        """Yield a line for each action and for each reply that was not used."""
-        for event in self.log:
-            if isinstance(event, ToolCalled) and event.detail:
-                feedback = event.detail["feedback"] if self.options.feedback else ""
-                number = event.detail["step"] - (1 if self.options.compat else 0)
-                yield prompts.step(
-                    number,
-                    event.arguments["action_id"],
-                    event.arguments["action_name"],
-                    feedback,
-                )
-            elif isinstance(event, Malformed) and not self.options.compat:
-                yield prompts.refused(event.message)
+    def _history(self) -> list[str]:
+        options = self.options
+        return prompts.history_lines(
+            self.log, feedback=options.feedback, compat=bool(options.compat)
+        )
 
     def _images(self) -> tuple[Part, ...]:
         """Return the current frame, and as many earlier ones as the options require."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
+from visenv.types import EventLog, Malformed, ToolCalled
+
 PromptStyle = Literal["full", "brief"]
 
 _RULES = {
@@ -102,6 +104,27 @@ def step(number: int, action_id: int, name: str, feedback: str) -> str:
 def refused(message: str) -> str:
     """Return the line of a reply that could not be used."""
     return f"A reply was not used: {message}"
+
+
+def history_lines(log: EventLog, *, feedback: bool, compat: bool) -> list[str]:
+    """Return a line for each action, and for each reply that was not used.
+
+    Args:
+        log: The events of the episode.
+        feedback: Whether the lines contain the feedback of the simulator.
+        compat: Whether the lines are those of the public code: actions are counted from 0, and
+            replies that were not used have no line.
+    """
+    lines: list[str] = []
+    for event in log:
+        if isinstance(event, ToolCalled) and event.detail:
+            number = event.detail["step"] - (1 if compat else 0)
+            told = event.detail["feedback"] if feedback else ""
+            arguments = event.arguments
+            lines.append(step(number, arguments["action_id"], arguments["action_name"], told))
+        elif isinstance(event, Malformed) and not compat:
+            lines.append(refused(event.message))
+    return lines
 
 
 NOW = "\nWhat the camera sees now:\n"

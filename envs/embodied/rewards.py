@@ -1,4 +1,4 @@
-"""Computes the rewards of the embodied environments from events.
+"""Computes the rewards and the metrics of the embodied environments from events.
 
 ==========  =======  ===========  ===================================================
 term        default  ``habitat``  score
@@ -25,7 +25,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from visenv.rewards import RewardTerm, of_log
-from visenv.types import EventLog, Malformed, Sample
+from visenv.types import Answered, EventLog, Malformed, Sample
+
+from .compat import OUTPUT_ERRORS
 
 WEIGHTS: Mapping[str, tuple[float, float, float]] = {
     "default": (1.0, 1.0, -0.05),
@@ -75,3 +77,41 @@ def invalid_score(log: EventLog, sample: Sample | None = None) -> float:
     """Return the number of invalid actions and of replies that could not be used."""
     failed = sum(not call.ok for call in log.tool_calls)
     return float(failed + len(log.of_type(Malformed)))
+
+
+def embodied_bench_metrics(
+    log: EventLog, *, turns: int, steps: int, progress: float, compat: bool
+) -> dict[str, float]:
+    """Return the metrics of EmbodiedBench.
+
+    Args:
+        log: The events of the episode.
+        turns: The number of turns.
+        steps: The number of executed actions, including invalid ones.
+        progress: The share of the conditions of the goal that are met, 0 to 1.
+        compat: Whether errors and progress are counted as in the public code.
+    """
+    unread = log.of_type(Malformed)
+    if compat:
+        errors = sum(event.code in OUTPUT_ERRORS for event in unread)
+        actions = steps
+        if any(
+            isinstance(event, Malformed | Answered) and event.turn == turns - 1 for event in log
+        ):
+            progress = 0.0  # the last turn has no plan that can be executed
+    else:
+        errors = len(unread)
+        actions = steps + errors
+    success, invalid = success_score(log), invalid_score(log)
+    reward = success + progress_score(log) - 0.05 * invalid
+    return {
+        "success": success,
+        "progress": progress,
+        "steps": float(steps),
+        "planner_steps": float(turns),
+        "output_errors": float(errors),
+        "invalid_actions": invalid,
+        "invalid_ratio": invalid / actions if actions else 0.0,
+        "empty_plans": float(log.answer is not None),
+        "mean_reward": reward / max(1, steps),
+    }

@@ -98,6 +98,25 @@ def area(box: Sequence[float]) -> float:
     return (box[2] - box[0]) * (box[3] - box[1])
 
 
+def sides_of(box: Sequence[int]) -> tuple[int, int]:
+    """Return the width and the height of a box."""
+    return box[2] - box[0], box[3] - box[1]
+
+
+def moved_box(
+    box: Sequence[int], error: Sequence[float], size: tuple[int, int], grid: int
+) -> list[int]:
+    """Return a box that is moved by an error, in sides of the box.
+
+    A box that would leave the image is moved in the other direction, at most to the edge.
+    """
+    steps: list[int] = []
+    for axis, (by, side) in enumerate(zip(error, sides_of(box), strict=True)):
+        step, low, high = grid * round(by * side / grid), -box[axis], size[axis] - box[axis + 2]
+        steps.append(min(max(step if low <= step <= high else -step, low), high))
+    return [edge + steps[place % 2] for place, edge in enumerate(box)]
+
+
 def _numbers(written: Any) -> Numbers | None:
     """Return a box as floats; None for other values than four finite numbers."""
     if not isinstance(written, list) or len(written) != 4:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType, NoneType
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -12,21 +13,21 @@ from typing_extensions import override
 from visenv.data.source import Source
 from visenv.drawing import annotated
 from visenv.env import EpisodeLimits, VisEnv
-from visenv.errors import DataError
+from visenv.errors import ConfigurationError, DataError
 from visenv.grammar import ParsedTurn, ToolCall, ZoomInThinkGrammar
 from visenv.grammar.zoom_in_think import scan
 from visenv.images import fit
-from visenv.teacher import Teacher
+from visenv.teacher import GIVING_UP, AimingTeacher, Teacher
 from visenv.types import Event, Image, Message, Part, QuestionTruth, TurnRequest
 
 from . import prompts
 from .answers import includes, is_exact
-from .boxes import MOST_BOXES
-from .evidence import coverage, evidence_of
+from .boxes import MOST_BOXES, moved_box, sides_of
+from .evidence import coverage, covers, evidence_of
+from .ground_truth import MagsTruth
 from .magnifier.magnify import Magnifier
 from .presets import PRESETS, MagsPreset
-from .rewards import count_words, first_thought
-from .teachers import BoxesBeside
+from .rewards import COUNTING, count_words, first_thought
 from .tools import INPUT_IMAGE, MultiBoxZoom, ZoomSettings
 
 _MARGIN = 1
@@ -34,6 +35,77 @@ _MARGIN = 1
 
 _BRIEF_GRID = 8
 """Grid to which the brief oracle rounds boxes outwards, so that fewer numbers must be learned."""
+
+
+@dataclass(frozen=True)
+class BoxesBeside(AimingTeacher["MagsZoom"]):
+    """Names too many boxes, beside the objects, and answers from the content of the crops.
+
+    Each box of the oracle is moved by an error of its own, in sides of the box. The further boxes
+    have the size of the first one and random positions. The teacher counts the objects that a crop
+    covers; it answers another question only if the crops cover all evidence, otherwise it gives up.
+
+    Attributes:
+        extra: The number of further boxes at strength 1.
+
+    Raises:
+        ConfigurationError: If `extra` is negative.
+    """
+
+    summary: ClassVar[str] = (
+        "Names boxes beside the objects, by a constant offset and by noise, and one box too many. "
+        "It counts only the objects in its crops, and gives up on another question if its crops do "
+        "not contain the object."
+    )
+    offset: tuple[float, float] = (0.175, -0.05)
+    noise: float = 0.1
+    extra: int = 1
+
+    @override
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.extra < 0:
+            raise ConfigurationError(f"extra must be 0 or more, got {self.extra!r}.")
+
+    @override
+    def turn(self, env: MagsZoom, rng: np.random.Generator) -> ParsedTurn:
+        turn = env.oracle_turn()
+        if turn.answer is not None:
+            return turn._replace(answer=_teacher_answer(env, turn.answer))
+        (call,) = turn.calls
+        boxes = self._boxes(env, call.arguments["boxes"], rng)
+        return turn._replace(calls=(ToolCall(call.name, {"boxes": boxes}),))
+
+    def _boxes(
+        self, env: MagsZoom, boxes: Sequence[Sequence[int]], rng: np.random.Generator
+    ) -> list[list[int]]:
+        """Return the moved boxes, then the further ones."""
+        size, grid = env.store.images[INPUT_IMAGE].size, env.box_grid
+        errors = [self.error(rng) for _ in boxes]
+        moved = [
+            moved_box(box, error, size, grid) for box, error in zip(boxes, errors, strict=True)
+        ]
+        across, down = sides_of(boxes[0])
+        for _ in range(round(self.strength * self.extra)):
+            left = grid * int(rng.integers((size[0] - across) // grid + 1))
+            top = grid * int(rng.integers((size[1] - down) // grid + 1))
+            moved.append([left, top, left + across, top + down])
+        return moved[:MOST_BOXES]
+
+
+def _teacher_answer(env: MagsZoom, right: str) -> str:
+    """Return the answer of a player that knows the objects in its crops, and no others."""
+    truth = env.sample.ground_truth
+    if not isinstance(truth, MagsTruth):
+        return right  # a row of a data set, whose objects are not known
+    crops = env.crops()
+
+    def seen(box: Sequence[float]) -> bool:
+        return any(covers(crop, box) for crop in crops)
+
+    if env.sample.kind == COUNTING:
+        return str(sum(map(seen, truth.target_boxes)))
+    return right if all(map(seen, evidence_of(env.sample))) else GIVING_UP
 
 
 class TextIgnored(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType, NoneType
 from typing import Any, ClassVar, Literal
 
@@ -15,13 +16,12 @@ from visenv.env import EpisodeLimits, VisEnv
 from visenv.errors import DataError
 from visenv.grammar import KeyValueGrammar, ParsedTurn, ToolCall, ToolCallGrammar
 from visenv.images import fit
-from visenv.teacher import Teacher
+from visenv.teacher import GIVING_UP, AimingTeacher, Teacher
 from visenv.types import Image, Message, QuestionTruth, TurnRequest
 
 from .presets import PRESETS, ZoomVQAPreset
 from .prompts import LATER_PREFIX, first_prefix, looked, looking, opening
 from .rewards import AnswerScore
-from .teachers import LooksBeside
 from .tools import (
     INPUT_IMAGE,
     BoxZoom,
@@ -36,6 +36,32 @@ GRAMMARS: Mapping[ZoomTool, type[KeyValueGrammar | ToolCallGrammar]] = MappingPr
     {"keypoint": KeyValueGrammar, "json_box": ToolCallGrammar}
 )
 """The grammar of each zoom tool."""
+
+
+@dataclass(frozen=True)
+class LooksBeside(AimingTeacher["ZoomVQA"]):
+    """Zooms beside the target, and gives up unless its crop contains the whole detail.
+
+    The keypoint is the target's center plus the error. Lengths are in sides of the crop, so that
+    the flaw has the same effect with all presets.
+    """
+
+    summary: ClassVar[str] = (
+        "Zooms beside the target, by a constant offset and by noise, and gives up unless the crop "
+        "contains the whole detail."
+    )
+    offset: tuple[float, float] = (0.375, -0.25)
+    noise: float = 0.25
+
+    @override
+    def turn(self, env: ZoomVQA, rng: np.random.Generator) -> ParsedTurn:
+        turn = env.oracle_turn()
+        if turn.answer is not None:
+            # Without a box of the detail, nobody knows whether the crop contains it.
+            return turn if env.metrics().get("hit", 1.0) else turn._replace(answer=GIVING_UP)
+        (x, y), (right, down) = env.target_center(), self.error(rng)
+        side = env.preset.crop_side
+        return turn._replace(calls=(env.zoom_call((x + side * right, y + side * down)),))
 
 
 class ZoomVQA(VisEnv):

@@ -23,8 +23,8 @@ from visenv.private_names import check_private_names
 
 from ..tokens.config import read_config
 from . import lora, shards
+from .attention import WINDOWS
 from .private_names import MODEL_NAMES
-from .windows import WINDOWS
 
 ADAPTER = "adapter"
 """Name of the folder of the adapters inside a checkpoint."""

@@ -24,10 +24,9 @@ from ..tokens.qwen_vl import require_qwen_vl
 from ..tokens.session import TokenSession
 from ..tokens.vision import ImageEncoder
 from .attention import ATTENTION
-from .batch import Batcher
 from .checkpoint import frozen, holds, load_model, named_weights, restore, save_model
 from .decode import Decoder
-from .generate import Generator
+from .generate import Batcher, Generator
 from .lora import LoraSettings, adapt, read_adapter
 from .network import QwenVLParts
 from .pack import PackedBatch, pack

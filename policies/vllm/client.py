@@ -26,8 +26,7 @@ from .control import FIRST_WAIT, LONGEST_WAIT, ServerControl, message_of
 from .handover import hand_over
 from .request import EngineOutput, EngineRequest, decode, encode, shown
 from .transfer import WeightTransfer
-from .weight_check import WeightCheck
-from .weights import WeightUpdate, compare
+from .weights import WeightCheck, WeightUpdate, compare
 
 Result = TypeVar("Result")
 

@@ -15,7 +15,7 @@ from visenv.errors import PolicyError
 from visenv.policy import Adapter
 
 from ..tokens.family import VideoMode
-from . import environment
+from . import launch
 from .adapter import arguments as adapter_arguments
 from .launch import own_gpu
 from .rules import share
@@ -105,11 +105,11 @@ class VLLMPolicy(RestartableSampler[EngineThread]):
             options=options or {},
         )
         on_cpu, split = not torch.cuda.is_available(), is_split(settings.options)
-        environment.prepare(on_cpu, inside=not split)
+        launch.prepare(on_cpu, inside=not split)
         transfer = resolve(transfer, settings.options)
-        environment.prepare(on_cpu, ipc=transfer == "ipc")
+        launch.prepare(on_cpu, ipc=transfer == "ipc")
         if not is_inside(settings.options):
-            environment.prepare_queues()
+            launch.prepare_queues()
         codec = settings.codec()
         super().__init__(str(model), codec, max_images, max_videos, patience=min(1.0, timeout))
         arguments = own_arguments(settings.options) | settings.arguments(codec, transfer)

@@ -23,7 +23,7 @@ import torch
 from visenv.errors import PolicyError
 from visenv.socket_folder import socket_folder
 
-from . import environment
+from . import launch
 from .control import ServerAddress
 from .guard import TOKEN_VARIABLE
 from .launch import narrowed, own_gpu
@@ -79,7 +79,7 @@ class VLLMServer:
         self._port = port
         self._timeout = timeout
         self._log = log or _temporary_log()
-        self._folder = socket_folder("visenv-vllm-", environment.NAME_BYTES)
+        self._folder = socket_folder("visenv-vllm-", launch.NAME_BYTES)
         # Also runs at the exit of the interpreter, after `_end`, which is defined later.
         weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         self._process: subprocess.Popen[bytes] | None = None
@@ -110,17 +110,17 @@ class VLLMServer:
         flags = as_flags(loader | arguments)
         command = [sys.executable, "-m", "visenv.policies.vllm.serve", *flags]
         command += [*_FLAGS, *_GUARD, *self._listen()]
-        variables = environment.wanted(
+        variables = launch.wanted(
             on_cpu=not torch.cuda.is_available(), server=True, ipc=self._transfer == "ipc"
         )
         variables |= {
             TOKEN_VARIABLE: self.address.token or "",
             FOLDER_VARIABLE: str(self._folder),
-            environment.QUEUES_VARIABLE: str(self._folder),
+            launch.QUEUES_VARIABLE: str(self._folder),
             "VLLM_API_KEY": "",  # vLLM would demand the user's key instead of the token
         }
         if not _spans_machines(self._settings.options):
-            variables |= environment.ON_ONE_MACHINE
+            variables |= launch.ON_ONE_MACHINE
         gpu = None if is_split(self._settings.options) else own_gpu()
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(

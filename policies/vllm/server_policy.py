@@ -18,7 +18,7 @@ from visenv.private_names import check_private_names
 from ..tokens.family import VideoMode
 from ..tokens.fingerprint import fingerprint_of
 from ..tokens.processor import load_processor
-from . import environment
+from . import launch
 from .client import ServerClient
 from .control import ServerAddress, ServerControl
 from .guard import TOKEN_VARIABLE
@@ -116,7 +116,7 @@ class VLLMServerPolicy(RestartableSampler[ServerClient]):
             sleep_level=sleep_level,
             options=options or {},
         )
-        environment.prepare(on_cpu=not torch.cuda.is_available())
+        launch.prepare(on_cpu=not torch.cuda.is_available())
         super().__init__(str(model), settings.codec(), max_images, max_videos, patience=1.0)
         # Without the limits of pixels, which the server applies to each request.
         self._processor = fingerprint_of(load_processor(str(model)).image_processor)

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from tests.programs import load_program
-from visenv.algos.experiment.held_out_curves import HeldOutPoint
+from visenv.algos.experiment.curves import HeldOutPoint
 from visenv.algos.experiment.results import Results
 from visenv.algos.trainer.evaluation import HeldOutScore
 

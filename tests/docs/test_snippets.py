@@ -89,8 +89,12 @@ def check_command(name: str, words: list[str]) -> None:
 
 def check_train(words: list[str]) -> None:
     from visenv.algos.experiment.command import take_env
-    from visenv.algos.experiment.default_recipe import DEFAULT_RECIPE
-    from visenv.algos.experiment.files import read_recipe, read_sweep, recipe_path
+    from visenv.algos.experiment.recipe_files import (
+        DEFAULT_RECIPE,
+        read_recipe,
+        read_sweep,
+        recipe_path,
+    )
 
     given = list(words)
     if take_env(given) is not None:

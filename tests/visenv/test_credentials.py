@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from visenv.algos.experiment.files import read_recipe, recipe_path
 from visenv.algos.experiment.parts import check_parts
+from visenv.algos.experiment.recipe_files import read_recipe, recipe_path
 from visenv.cli import main
 from visenv.credentials import check_no_credentials
 from visenv.errors import ConfigurationError

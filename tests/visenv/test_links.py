@@ -18,7 +18,7 @@ from visenv.cli import main
 from visenv.curation.journal import RowOutcome, kept
 from visenv.curation.lines import JsonLines, Row
 from visenv.curation.step import CurationStep
-from visenv.documents.export import write_pages
+from visenv.documents.library import write_pages
 from visenv.retrieval.vector_store import VectorItem, VectorStore
 from visenv.scorers.cache import DiskCache
 from visenv.search import Passage

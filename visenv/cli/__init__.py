@@ -46,10 +46,12 @@ class Command(NamedTuple):
 
 COMMANDS = {
     "list": Command(
-        "visenv.cli.listing:ListCommand", "list environments, policies, algorithms and data sets"
+        "visenv.cli.environments:ListCommand",
+        "list environments, policies, algorithms and data sets",
     ),
     "card": Command(
-        "visenv.cli.card:CardCommand", "show an environment: actions, reward, limits, options"
+        "visenv.cli.environments:CardCommand",
+        "show an environment: actions, reward, limits, options",
     ),
     "play": Command("visenv.cli.play:PlayCommand", "play an environment yourself"),
     "rollout": Command(
@@ -64,14 +66,14 @@ COMMANDS = {
         "visenv.cli.compare:CompareCommand", "compare algorithms on a suite of tiny tasks"
     ),
     "validate": Command(
-        "visenv.cli.validate:ValidateCommand", "check that an environment follows the contract"
+        "visenv.cli.environments:ValidateCommand", "check that an environment follows the contract"
     ),
     "rescore": Command(
-        "visenv.cli.rescore:RescoreCommand", "compute the rewards of saved episodes again"
+        "visenv.cli.saved_episodes:RescoreCommand", "compute the rewards of saved episodes again"
     ),
     "data": Command("visenv.cli.data:parse_step", "make training and benchmark data, step by step"),
     "index": Command(
-        "visenv.cli.index:IndexCommand", "embed a folder of documents, for semantic search"
+        "visenv.cli.search:IndexCommand", "embed a folder of documents, for semantic search"
     ),
     "search": Command("visenv.cli.search:SearchCommand", "index a corpus for search, and query it"),
     "judge-check": Command(
@@ -82,14 +84,15 @@ COMMANDS = {
         "show the isolation of model-written code, and the simulators",
     ),
     "simulators": Command(
-        "visenv.cli.simulators:SimulatorsCommand",
+        "visenv.cli.doctor:SimulatorsCommand",
         "install the simulators, or list them",
     ),
     "view": Command(
-        "visenv.cli.view:ViewCommand", "write the report of a run, or compare two runs"
+        "visenv.cli.saved_episodes:ViewCommand", "write the report of a run, or compare two runs"
     ),
     "export": Command(
-        "visenv.cli.export:ExportCommand", "export episodes as logs of Inspect, or as parquet"
+        "visenv.cli.saved_episodes:ExportCommand",
+        "export episodes as logs of Inspect, or as parquet",
     ),
 }
 

@@ -119,7 +119,7 @@ class EvaluateCommand:
 
     def _play(self) -> None:
         from visenv.cli.failures import check_not_all_aborted
-        from visenv.cli.playing import Player, PlaySettings
+        from visenv.cli.rollout import Player, PlaySettings
         from visenv.evaluation.answer_judge import AnswerJudge
         from visenv.evaluation.compare import control_row
         from visenv.evaluation.controls import controlled
@@ -196,7 +196,7 @@ class EvaluateCommand:
         """Judge the saved episodes, write them to the output folder, and drop their messages."""
         from visenv.episodes import read_episodes
         from visenv.evaluation.answer_judge import AnswerJudge
-        from visenv.rollout.each import for_each
+        from visenv.rollout.collector import for_each
         from visenv.rollout.run_folder import RunFolder
         from visenv.scorers import Scorer
 

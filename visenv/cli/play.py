@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from visenv.cli.arguments import DataName, EnvName, Settings, check_at_least
-from visenv.cli.screen import open_on_screen
+from visenv.cli.saved_episodes import open_on_screen
 from visenv.files import output_folder, replacing
 from visenv.makers import env_maker
 from visenv.records import known_fields

@@ -15,7 +15,7 @@ from visenv.curation.lines import Row
 from visenv.curation.places import place_of
 from visenv.curation.step import CurationStep
 from visenv.documents import Library
-from visenv.documents.export import write_pages
+from visenv.documents.library import write_pages
 from visenv.episodes import save_images
 from visenv.types import GroundTruth, Sample
 

@@ -86,7 +86,7 @@ class HRBench(SharedImageSource):
         return choice_score(answer, label, sample.truth_as(HRBenchTruth).options)
 
     @override
-    def _files(self) -> Sequence[Path]:
+    def table_files(self) -> Sequence[Path]:
         """Return the TSV file of the size, or else its shards."""
         files = [*self.folder.iterdir(), *self.folder.glob("data/*")]
         ours = sorted(file for file in files if _stem(file).startswith(f"hrbench{self.size}"))
@@ -100,7 +100,7 @@ class HRBench(SharedImageSource):
         return tables[:1] or shards
 
     @override
-    def _sample(self, place: RowLocation, row: Mapping[str, Any]) -> Sample:
+    def make_sample(self, place: RowLocation, row: Mapping[str, Any]) -> Sample:
         label = text_of(row, "answer").strip()
         options = [str(row[letter]) for letter in _LETTERS if row.get(letter) not in (None, "")]
         if label not in _LETTERS[: len(options)]:

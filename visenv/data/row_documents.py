@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from visenv.data.cells import find_file
-from visenv.documents.document import Document, unknown_document
+from visenv.documents.document import Document, RenderedDocument, RenderedPages, unknown_document
 from visenv.documents.page_images import PageImages
 from visenv.documents.pdf import PdfDocument
-from visenv.documents.rendered import RenderedDocument, RenderedPages
 from visenv.errors import DataError
 from visenv.files import is_relative
 

@@ -69,8 +69,10 @@ class RowSource(ABC):
     when its row is read. Only the header is read, so that a decompression bomb is never decoded. If
     this check fails, the row is listed too, and reading it raises an error.
 
-    A subclass sets `ground_truth`. Its samples are created inside `_listing`, so that an invalid
-    value of the ground truth is a problem of its row.
+    A subclass sets `ground_truth` and implements `open_images`. Its constructor calls `add_row` for
+    each row of its files, and then `require_rows`. It creates samples inside `listing_problems`, so
+    that an invalid value of the ground truth is a problem of its row. `TableSource` does this for
+    tables.
 
     A source whose answers are scored has a method ``score(answer, sample, compat)``; a source whose
     samples are about documents has a `library`.
@@ -98,11 +100,24 @@ class RowSource(ABC):
         self._recent: SharedCache[int, Sample] = SharedCache(_KEPT)
 
     @abstractmethod
-    def _open_images(self, place: RowLocation, images: Any) -> tuple[Image, ...]:
-        """Return handles to the row's images; `images` is the argument of `_keep`."""
+    def open_images(self, place: RowLocation, images: Any) -> tuple[Image, ...]:
+        """Return handles to the images of a row.
+
+        Args:
+            place: The row.
+            images: The argument `images` of `add_row`.
+
+        Raises:
+            DataError: If a file is missing or has changed.
+        """
 
     def __len__(self) -> int:
         return len(self._rows)
+
+    @property
+    def ids(self) -> Sequence[str]:
+        """Return the ids of the samples, in order."""
+        return list(self._ids)
 
     def __iter__(self) -> Iterator[Sample]:
         """Yield all samples, in order."""
@@ -121,31 +136,42 @@ class RowSource(ABC):
 
     def _with_images(self, row: _Row) -> Sample:
         try:
-            images = self._open_images(row.place, row.images)
+            images = self.open_images(row.place, row.images)
             for image in images:
                 _ = image.size  # reads the header; raises if the image is broken or too large
-            return self._opened(row.sample, row.images, images)
+            return self.attach_images(row.sample, row.images, images)
         except DataError as error:
             before = len(self.problems)
-            problem = self._list(row.place, error)
+            problem = self.list_problem(row.place, error)
             if len(self.problems) > before:
                 _logger.warning("%s", printable(problem))
             raise type(error)(str(problem)) from error
 
-    def _opened(self, sample: Sample, files: Any, images: tuple[Image, ...]) -> Sample:
+    def attach_images(self, sample: Sample, files: Any, images: tuple[Image, ...]) -> Sample:
         """Return a sample with its images.
 
         A subclass may add data that is read from the image files, such as the times of frames.
 
         Args:
             sample: The sample without images.
-            files: The `images` of the row that were passed to `_keep`.
+            files: The `images` of the row that were passed to `add_row`.
             images: The images.
         """
         return replace(sample, images=images)
 
-    def _keep(self, place: RowLocation, sample: Sample, images: Any = None) -> None:
-        """Keep a row; `images` is any value from which `_open_images` can open its images again."""
+    def add_row(self, place: RowLocation, sample: Sample, images: Any = None) -> None:
+        """Add a row.
+
+        Args:
+            place: The row.
+            sample: Its sample, without images.
+            images: Any value from which `open_images` can open the images of the row, again and
+                again: paths, or a place in a file.
+
+        Raises:
+            DataError: If an earlier row has the same id.
+            TypeError: If the ground truth does not have the declared type.
+        """
         if not isinstance(sample.ground_truth, self.ground_truth):
             raise TypeError(
                 f"{type(self).__name__} declares the ground truth {self.ground_truth.__name__}, "
@@ -156,8 +182,12 @@ class RowSource(ABC):
         self._ids[sample.id] = len(self._rows)
         self._rows.append(_Row(place, sample, images))
 
-    def _select(self, chosen: Sequence[bool] | None) -> None:
-        """Keep only the chosen ones of the rows that were kept; None keeps all."""
+    def select_rows(self, chosen: Sequence[bool] | None) -> None:
+        """Keep some of the rows that were added.
+
+        Args:
+            chosen: Whether each row is kept, in order; None keeps all.
+        """
         if chosen is not None:
             self._rows = [
                 row for row, is_chosen in zip(self._rows, chosen, strict=True) if is_chosen
@@ -169,7 +199,7 @@ class RowSource(ABC):
         index = self._ids.get(sample_id)
         return None if index is None else self._rows[index].sample
 
-    def _sample_of(self, episode: Episode) -> Sample | None:
+    def sample_of(self, episode: Episode) -> Sample | None:
         """Return the sample of an episode without its images, or None.
 
         An episode whose images could not be decoded has no sample id, but its row is known.
@@ -179,14 +209,14 @@ class RowSource(ABC):
             return self._rows[index].sample
         return self._known(episode.sample_id)
 
-    def _listing(self, place: RowLocation) -> _Listing:
+    def listing_problems(self, place: RowLocation) -> _Listing:
         """Catch an error in the block, and list it as the problem of the row at `place`.
 
         The error is a `DataError`, or the `ValidationError` of a ground truth.
         """
         return _Listing(self, place)
 
-    def _list(self, place: RowLocation, error: DataError) -> RowProblem:
+    def list_problem(self, place: RowLocation, error: DataError) -> RowProblem:
         """List the problem of the row at `place`, only once even if it occurs several times."""
         problem = RowProblem(*place, str(error))
         if problem not in self._listed:
@@ -194,8 +224,15 @@ class RowSource(ABC):
             self.problems.append(problem)
         return problem
 
-    def _require_rows(self, folder: Path) -> None:
-        """Count the rows that were left out; raise a `DataError` if all rows were left out."""
+    def require_rows(self, folder: Path) -> None:
+        """Count the rows that were left out, after all rows were added.
+
+        Args:
+            folder: The folder or the file, for the message of the error.
+
+        Raises:
+            DataError: If no row can be used.
+        """
         self.left_out = len(self.problems)
         if not self._rows:
             first = f" The first problem: {self.problems[0]}" if self.problems else ""
@@ -203,7 +240,7 @@ class RowSource(ABC):
 
 
 class _Listing:
-    """Lists an error in its block as the problem of a row; see `RowSource._listing`.
+    """Lists an error in its block as the problem of a row; see `RowSource.listing_problems`.
 
     A class takes half the time of a generator, which matters for a hundred thousand rows.
     """
@@ -222,7 +259,7 @@ class _Listing:
             error = DataError(_complaint(error))
         if not isinstance(error, DataError):
             return False
-        self._source._list(self._place, error)  # noqa: SLF001  a part of the source
+        self._source.list_problem(self._place, error)
         return True
 
 

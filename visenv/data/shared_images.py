@@ -30,35 +30,35 @@ class SharedImageSource(TableSource):
     required_columns: ClassVar[Sequence[str]] = ()
 
     @override
-    def _encoded_cells(self, images: EncodedImages) -> Iterator[ImageCell]:
+    def encoded_cells(self, images: EncodedImages) -> Iterator[ImageCell]:
         """Yield the images of a row, which are Base64 text and never a path."""
-        for cell in super()._encoded_cells(images):
+        for cell in super().encoded_cells(images):
             yield ImageCell("", cell.path) if cell.path else cell
 
     @override
-    def _load(self, table: DataTable) -> None:
+    def load_table(self, table: DataTable) -> None:
         missing = [name for name in self.required_columns if name not in table.columns]
         if missing:
             names = ", ".join(table.columns)
             raise DataError(f"{table.path} has no column {', '.join(missing)}; it has {names}.")
         if not isinstance(table, DelimitedTable):
-            super()._load(table)
+            super().load_table(table)
             return
         holders: dict[str, EncodedImages] = {}
         kept: list[tuple[RowLocation, Sample, str]] = []
         for row in table.rows():
-            with self._listing(row.place):
+            with self.listing_problems(row.place):
                 fields = {name: value or "" for name, value in row.read().items()}
                 image, index = text_of(fields, "image"), text_of(fields, "index")
                 holder = image
                 if len(image) > _LONGEST_REFERENCE:
                     holder = index
                     holders.setdefault(index, EncodedImages(table, row.key))
-                sample = self._sample(row.place, {**fields, "image": ""})
+                sample = self.make_sample(row.place, {**fields, "image": ""})
                 if isinstance(sample, Sample):
                     kept.append((row.place, sample, holder))
         for place, sample, holder in kept:
-            with self._listing(place):
+            with self.listing_problems(place):
                 if holder not in holders:
                     raise DataError(f"no row has the index {holder!r}, to take its image")
-                self._keep(place, sample, holders[holder])
+                self.add_row(place, sample, holders[holder])

@@ -39,7 +39,8 @@ class TableSource(RowSource):
 
     The files are those that match the first of `patterns` with any match. An image is a path, or
     encoded in its cell (`visenv.data.cells.image_cells`); encoded images are read when their row is
-    read. A subclass sets the class attributes and implements `_sample`.
+    read. A subclass sets the class attributes and implements `make_sample`. It may override the
+    other methods, for example `table_files` and `image_path`.
 
     Attributes:
         patterns: Patterns of the files, relative to the folder, in order of preference.
@@ -62,68 +63,69 @@ class TableSource(RowSource):
     def __init__(self, folder: str | Path) -> None:
         super().__init__()
         self.folder = existing_folder(folder)
-        for path in self._files():
-            self._load(open_table(path))
-        self._require_rows(self.folder)
+        for path in self.table_files():
+            self.load_table(open_table(path))
+        self.require_rows(self.folder)
 
     @abstractmethod
-    def _sample(self, place: RowLocation, row: Mapping[str, Any]) -> Sample | Sequence[Sample]:
+    def make_sample(self, place: RowLocation, row: Mapping[str, Any]) -> Sample | Sequence[Sample]:
         """Return the sample of a row without its images, or several that share the images.
 
         Raises:
             DataError: If the row cannot be used.
         """
 
-    def _files(self) -> Sequence[Path]:
-        """Return the files of rows."""
+    def table_files(self) -> Sequence[Path]:
+        """Return the files of rows; by default the first that match `patterns`."""
         return first_files(self.folder, self.patterns)
 
-    def _load(self, table: DataTable) -> None:
+    def load_table(self, table: DataTable) -> None:
         """Keep every row of a table that can be used; list the others."""
         large = large_columns(table, self.image_columns)
         for row in table.rows(large):
-            with self._listing(row.place):
+            with self.listing_problems(row.place):
                 fields = row.read()
-                samples = self._sample(row.place, fields)
+                samples = self.make_sample(row.place, fields)
                 if samples:
                     encoded = EncodedImages(table, row.key)
-                    images = encoded if large else self._images_of(fields, encoded)
+                    images = encoded if large else self.row_images(fields, encoded)
                     for sample in [samples] if isinstance(samples, Sample) else samples:
-                        self._keep(row.place, sample, images)
+                        self.add_row(row.place, sample, images)
 
-    def _images_of(self, row: Mapping[str, Any], encoded: EncodedImages) -> Any:
+    def row_images(self, row: Mapping[str, Any], encoded: EncodedImages) -> Any:
         """Return the paths of the images of a row, or where encoded images can be read again."""
         cells = [cell for name in self.image_columns for cell in image_cells(row.get(name))]
-        self._check_count(len(cells))
+        self.check_image_count(len(cells))
         if any(cell.encoded is not None for cell in cells):
             return encoded
-        return tuple([self._image_path(cell.path) for cell in cells])
+        return tuple([self.image_path(cell.path) for cell in cells])
 
-    def _image_path(self, name: str) -> str | Path:
+    def image_path(self, name: str) -> str | Path:
         """Return the file of an image."""
         if ".." in Path(name).parts:
             raise DataError(f"no image: the name {name!r:.200} leads out of the data folder")
         return image_by_end([self.folder / inner for inner in self.image_folders], name)
 
-    def _check_count(self, count: int) -> None:
+    def check_image_count(self, count: int) -> None:
         """Raise a `DataError` if a row may not have this number of images."""
         if self.image_columns and not count:
             raise DataError(f"no image under {' or '.join(self.image_columns)}")
 
     @override
-    def _open_images(self, place: RowLocation, images: Any) -> tuple[Image, ...]:
+    def open_images(self, place: RowLocation, images: Any) -> tuple[Image, ...]:
         if not isinstance(images, EncodedImages):
             return tuple([Image.from_file(path) for path in images])
-        cells = list(self._encoded_cells(images))
-        self._check_count(len(cells))
+        cells = list(self.encoded_cells(images))
+        self.check_image_count(len(cells))
         return tuple([self._open_cell(cell, f"the image of {place}") for cell in cells])
 
     def _open_cell(self, cell: ImageCell, name: str) -> Image:
         if cell.encoded is None:
-            return Image.from_file(self._image_path(cell.path))
+            return Image.from_file(self.image_path(cell.path))
         return cell.open((), name)
 
-    def _encoded_cells(self, images: EncodedImages) -> Iterator[ImageCell]:
+    def encoded_cells(self, images: EncodedImages) -> Iterator[ImageCell]:
+        """Yield the images of a row, which are read from its table again."""
         values = images.table.cells(images.key, self.image_columns)
         for name in self.image_columns:
             yield from image_cells(values.get(name))

@@ -133,12 +133,12 @@ class Rows(TableSource):
         """Keep the rows of all tables, then those of the split."""
         for file, table in zip(files, self._tables, strict=True):
             self._file_split = file.split
-            self._load(table)
-        splits = [self._splits.get(identity, "") for identity in self._ids]
-        self._select(self._split.choose(self._ids, splits))
+            self.load_table(table)
+        splits = [self._splits.get(identity, "") for identity in self.ids]
+        self.select_rows(self._split.choose(self.ids, splits))
 
     @override
-    def _sample(self, place: RowLocation, row: Mapping[str, Any]) -> Sample:
+    def make_sample(self, place: RowLocation, row: Mapping[str, Any]) -> Sample:
         identity = self._identity(place, row)
         boxes: tuple[Box, ...] = ()
         for column in self.columns["box"]:
@@ -163,18 +163,18 @@ class Rows(TableSource):
         return f"{self._file_split}/{identity}" if self._file_split else identity
 
     @override
-    def _images_of(self, row: Mapping[str, Any], encoded: EncodedImages) -> Any:
+    def row_images(self, row: Mapping[str, Any], encoded: EncodedImages) -> Any:
         """Return the path of the video, or the images."""
         for column in self.columns["video"]:
             return find_file(short_text(row.get(column), "video"), self._folders)
-        return super()._images_of(row, encoded)
+        return super().row_images(row, encoded)
 
     @override
-    def _image_path(self, name: str) -> str:
+    def image_path(self, name: str) -> str:
         return find_file(name, self._folders)
 
     @override
-    def _check_count(self, count: int) -> None:
+    def check_image_count(self, count: int) -> None:
         most = self.schema.most_images
         if not count and "image" in self.schema.needs:
             raise DataError(f"no image under {' or '.join(self.image_columns)}")
@@ -183,7 +183,7 @@ class Rows(TableSource):
 
     def _require_some(self, place: str, present: Mapping[Path, Sequence[str]]) -> None:
         self.left_out = len(self.problems)
-        if self._rows:
+        if len(self):
             return
         reasons = "; ".join(str(problem) for problem in self.problems[:3])
         names = list(dict.fromkeys(name for columns in present.values() for name in columns))
@@ -194,7 +194,7 @@ class Rows(TableSource):
 
     def _report(self, place: str) -> None:
         """Print the columns, the first problems, and the number of rows that cannot be used."""
-        lines = [f"{place}: {_count(len(self._rows))}. {self.columns}"]
+        lines = [f"{place}: {_count(len(self))}. {self.columns}"]
         lines += [str(problem) for problem in self.problems[:_MOST_SHOWN]]
         if self.left_out:
             more = f", {_MOST_SHOWN} are listed" if self.left_out > _MOST_SHOWN else ""
@@ -205,13 +205,13 @@ class Rows(TableSource):
     # ------------------------------------------------------------------ reading
 
     @override
-    def _open_images(self, place: RowLocation, images: Any) -> tuple[Image, ...]:
+    def open_images(self, place: RowLocation, images: Any) -> tuple[Image, ...]:
         if isinstance(images, str):
             return open_video(images, self.schema.most_frames)[0]
-        return super()._open_images(place, images)
+        return super().open_images(place, images)
 
     @override
-    def _opened(self, sample: Sample, files: Any, images: tuple[Image, ...]) -> Sample:
+    def attach_images(self, sample: Sample, files: Any, images: tuple[Image, ...]) -> Sample:
         known: dict[str, Any] = {}
         if isinstance(files, str):
             known["times"] = open_video(files, self.schema.most_frames)[1]
@@ -224,7 +224,7 @@ class Rows(TableSource):
             known |= box_fields([in_pixels(box, self._scale, images[0].size) for box in boxes])
         if known:
             sample = replace(sample, ground_truth=replace(sample.ground_truth, **known))
-        return super()._opened(sample, files, images)
+        return super().attach_images(sample, files, images)
 
 
 def _count(rows: int) -> str:

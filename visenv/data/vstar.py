@@ -68,7 +68,7 @@ class VStarBench(RowSource):
             self._load_questions(self.folder / _QUESTIONS)
         else:
             self._load_annotations()
-        self._require_rows(self.folder)
+        self.require_rows(self.folder)
 
     def score(self, answer: str, sample: Sample, compat: Literal["r1_vlm"] | None = None) -> float:
         """Return 1 if the answer selects the right option (`visenv.rewards.choice`), else 0."""
@@ -76,17 +76,17 @@ class VStarBench(RowSource):
         return choice_score(answer, label, sample.truth_as(QuestionTruth).options, compat)
 
     @override
-    def _open_images(self, place: RowLocation, images: Path) -> tuple[Image, ...]:
+    def open_images(self, place: RowLocation, images: Path) -> tuple[Image, ...]:
         return (Image.from_file(images),)
 
     def _load_questions(self, file: Path) -> None:
         for place, line in json_lines(file):
-            with self._listing(place):
+            with self.listing_problems(place):
                 row = json_object(line)
                 image = image_file([self.folder], text_of(row, "image"))
                 annotation = image.with_suffix(".json")
                 boxes = json_object(json_file(annotation)) if annotation.is_file() else {}
-                self._keep(place, _lettered(row, boxes), image)
+                self.add_row(place, _lettered(row, boxes), image)
 
     def _load_annotations(self) -> None:
         folders = [self.folder / name for name in CATEGORIES if (self.folder / name).is_dir()]
@@ -98,9 +98,9 @@ class VStarBench(RowSource):
         for folder in folders:
             for file in sorted(folder.glob("*.json")):
                 place = RowLocation(str(file), 1)
-                with self._listing(place):
+                with self.listing_problems(place):
                     sample = _shuffled(json_object(json_file(file)), folder.name, file.stem)
-                    self._keep(place, sample, image_file([folder], file.stem, _SUFFIXES))
+                    self.add_row(place, sample, image_file([folder], file.stem, _SUFFIXES))
 
 
 def _lettered(row: Mapping[str, Any], boxes: Mapping[str, Any]) -> Sample:

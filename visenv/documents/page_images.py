@@ -10,7 +10,7 @@ from pathlib import Path
 
 from visenv.decoding.files import read_regular, read_text
 from visenv.decoding.pictures import MOST_BYTES
-from visenv.documents.stitch import shrink_page
+from visenv.documents.overview import shrink_page
 from visenv.errors import DataError
 from visenv.types import Image
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from visenv.errors import ServiceError
 from visenv.scorers import JsonScore, Judge, Scorer
-from visenv.scorers.recording import using
+from visenv.scorers.scorer import using
 from visenv.scorers.verdict_events import EpisodeVerdicts, recorded_verdicts
 from visenv.types import Aborted, Episode, EventLog, Failure
 

@@ -10,7 +10,7 @@ from numbers import Real
 from typing import Any, NamedTuple
 
 from visenv.errors import ConfigurationError
-from visenv.scorers.recording import using
+from visenv.scorers.scorer import using
 from visenv.scorers.verdict_events import EpisodeVerdicts, Verdicts
 from visenv.types import EventLog, Sample, Scored
 

@@ -10,15 +10,14 @@ import numpy as np
 from visenv.env import Observation, VisEnv
 from visenv.errors import PolicyError
 from visenv.grammar.base import ParsedTurn, ToolCall
+from visenv.policy import Advice, TurnDescription
 from visenv.teacher import GIVING_UP, make_teacher
 from visenv.types import (
-    Advice,
     AdviceRequest,
     DemonstrationRequest,
     DescriptionRequest,
     RandomTurnRequest,
     TeacherRequest,
-    TurnDescription,
 )
 
 

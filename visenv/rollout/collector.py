@@ -1,13 +1,17 @@
-"""Plays many episodes concurrently; a failure ends only the episode in which it occurs."""
+"""Plays many episodes concurrently; a failure ends only the episode in which it occurs.
+
+`for_each` plays more episodes than fit in memory: each is saved and released when it ends.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 from visenv import background
 from visenv.errors import ConfigurationError, PolicyError
@@ -25,6 +29,11 @@ from visenv.types import Episode, Group, Sampling
 _log = logging.getLogger(__name__)
 
 OnEpisode = Callable[[Episode], None]
+
+T = TypeVar("T")
+
+CONCURRENCY = 32
+"""Default number of episodes that are in memory at the same time."""
 
 
 class Collector:
@@ -287,3 +296,49 @@ def _check_arguments(policy: object, concurrency: object, retries: object) -> No
             raise ConfigurationError(
                 f"{name} must be an integer of at least {lowest}, got {value!r}."
             )
+
+
+def for_each(
+    items: Iterable[T],
+    make: Callable[[T], Awaitable[Episode]],
+    keep: Callable[[Episode], None],
+    concurrency: int = CONCURRENCY,
+) -> None:
+    """Make an episode from each item, and pass each complete episode to `keep`.
+
+    At most `concurrency` episodes are in memory at the same time, including episodes that wait for
+    `keep`. A separate thread calls `keep` for one episode at a time, so that writing images does
+    not block the sampling.
+
+    Args:
+        items: The items, which are read one at a time.
+        make: Makes an episode from an item, for example `Collector.play`.
+        keep: Receives a complete episode, for example `RunFolder.add`.
+        concurrency: Maximum number of episodes that are made at the same time.
+    """
+    background.run_here(_for_each(items, make, keep, concurrency))
+
+
+async def _for_each(
+    items: Iterable[T],
+    make: Callable[[T], Awaitable[Episode]],
+    keep: Callable[[Episode], None],
+    concurrency: int,
+) -> None:
+    waiting = iter(items)
+    loop = asyncio.get_running_loop()
+
+    async def work() -> None:
+        for item in waiting:
+            episode = await make(item)
+            await loop.run_in_executor(writer, keep, episode)
+            del episode  # release its memory while the next one is played
+
+    with ThreadPoolExecutor(1, "visenv-writer") as writer:
+        workers = [asyncio.ensure_future(work()) for _ in range(concurrency)]
+        try:
+            await asyncio.gather(*workers)
+        finally:
+            for worker in workers:
+                worker.cancel()
+            await asyncio.gather(*workers, return_exceptions=True)

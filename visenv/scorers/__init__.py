@@ -2,7 +2,6 @@
 
 from visenv.scorers.backend import InProcessBackend, ScorerBackend, ServiceLimits
 from visenv.scorers.judge import Judge
-from visenv.scorers.recording import VerdictLog, current_log, using
 from visenv.scorers.replies import JsonScore, OneOf, ReplyError, YesNo
 from visenv.scorers.request import (
     Detect,
@@ -14,7 +13,7 @@ from visenv.scorers.request import (
     digest,
 )
 from visenv.scorers.retry import RefusedError, TransientError
-from visenv.scorers.scorer import Scorer
+from visenv.scorers.scorer import Scorer, VerdictLog, current_log, using
 from visenv.scorers.service import ServiceCounts, Verdict
 from visenv.scorers.services import for_worker
 

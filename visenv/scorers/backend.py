@@ -16,6 +16,7 @@ from typing import Any, ClassVar, TypeVar
 from typing_extensions import override
 
 from visenv.errors import ConfigurationError
+from visenv.registration import load
 from visenv.scorers.request import ScoreRequest
 from visenv.scorers.retry import TransientError
 
@@ -230,3 +231,18 @@ _threads: weakref.WeakSet[ModelThread] = weakref.WeakSet()
 def _finish_threads() -> None:
     for thread in list(_threads):
         thread.finish(_SECONDS_TO_FINISH)
+
+
+def backend_class(name: str) -> type[ScorerBackend]:
+    """Return the class of a backend.
+
+    Raises:
+        UnknownNameError: If there is no backend with that name.
+        ConfigurationError: If the object with that name is not a backend.
+    """
+    made = load("scorer", name)
+    if not (isinstance(made, type) and issubclass(made, ScorerBackend)):
+        raise ConfigurationError(
+            f"The scorer {name!r} must be a subclass of ScorerBackend, got {made!r}."
+        )
+    return made

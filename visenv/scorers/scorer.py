@@ -1,88 +1,44 @@
-"""Defines `Scorer`, the picklable handle to a judge, a teacher model or an encoder."""
+"""Defines `Scorer`, the picklable handle to a judge, a teacher model or an encoder.
+
+A `VerdictLog` records the verdicts that a block of code uses, and may answer from recorded ones::
+
+    with using(log):
+        score = await judge(question=question, answer=answer)
+"""
 
 from __future__ import annotations
 
 import asyncio
-import inspect
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
-from pathlib import Path
-from typing import Any
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Protocol
 
 from typing_extensions import override
 
-from visenv.credentials import check_no_credentials, variable_of
-from visenv.errors import ConfigurationError, UnknownNameError
 from visenv.options import read_options
-from visenv.received import ReceivedNames, current_names, texts_in
 from visenv.registration import path_of
-from visenv.scorers.backend import ScorerBackend
+from visenv.scorers.backend import backend_class
+from visenv.scorers.handle import ScorerHandle
 from visenv.scorers.loop import loop
-from visenv.scorers.recording import VerdictLog, current_log
 from visenv.scorers.request import ScoreRequest, digest, is_cheap
-from visenv.scorers.service import LIMIT_NAMES, ServiceCounts, Verdict
-from visenv.scorers.services import backend_class, release, resolve, share
+from visenv.scorers.service import ServiceCounts, Verdict
+from visenv.scorers.services import release, resolve, share
 from visenv.scorers.sharing import ScorerAddress
 
 
-class Scorer:
-    """Describes a backend and its options; a `Scorer` is a handle and holds nothing else.
+class Scorer(ScorerHandle):
+    """Scores requests by a backend.
 
     All equal handles of a process use one shared instance, which batches and caches. A handle that
     is sent to a worker process uses the instance of the process that pickled it, unless its backend
-    is a server or cheap to create.
-
-    Args:
-        backend: A key of `visenv.registration.SCORERS`, a scorer of an installed package, or
-            ``"module:Class"``.
-        deterministic: Whether the answer of a backend in this process must not depend on the batch.
-            This has no effect on a server.
-        cache_dir: Folder of a persistent cache on disk; None means a cache in memory only. Scorers
-            and processes may share a folder.
-        **options: Options of the backend and of `ServiceLimits`, JSON-like.
-
-    Attributes:
-        options: The options, with the backend's defaults.
-        own_texts: The texts in options that differ from the backend's defaults and known models:
-            models, addresses, files, functions.
-        name: The backend and its main option, for example ``"openai:gpt-4o"``.
-        key: The description as text; equal for equal handles.
-        received: The names of the received file that gives the options, or None.
-        parent: The address of the process that pickled the handle, or None.
-
-    Raises:
-        UnknownNameError: If there is no such backend or option; suggests the nearest.
-        ConfigurationError: If an option has an invalid value, or looks like a credential.
+    is a server or cheap to create. The arguments, attributes and errors are those of
+    `ScorerHandle`.
     """
 
-    __slots__ = (
-        *("backend", "options", "deterministic", "cache_dir"),
-        *("own_texts", "received", "name", "key", "parent"),
-    )
-
-    def __init__(
-        self,
-        backend: str,
-        *,
-        deterministic: bool = False,
-        cache_dir: str | Path | None = None,
-        **options: Any,
-    ) -> None:
-        made = backend_class(backend)
-        _check_options(backend, made, options)
-        defaults = _defaults(made)
-        self.backend = backend
-        self.options: Mapping[str, Any] = defaults | options
-        own = [value for name, value in options.items() if value != defaults.get(name)]
-        own += [] if cache_dir is None else [str(cache_dir)]
-        self.own_texts = tuple([text for text in texts_in(own) if text not in made.known_texts])
-        self.deterministic = deterministic
-        self.cache_dir = None if cache_dir is None else str(cache_dir)
-        self.name = f"{backend}:{self.options[made.main_option]}" if made.main_option else backend
-        self.key = json.dumps(self.description(), sort_keys=True)
-        self.received: ReceivedNames | None = current_names()
-        self.parent: ScorerAddress | None = None
+    __slots__ = ()
 
     @classmethod
     def parse(cls, text: str) -> Scorer:
@@ -103,21 +59,6 @@ class Scorer:
         if main:
             options[backend_class(name).main_option] = main
         return cls(name, **options)
-
-    @classmethod
-    def from_description(cls, description: Mapping[str, Any]) -> Scorer:
-        """Create the handle with this description (see `description`)."""
-        rest = {key: description[key] for key in ("deterministic", "cache_dir")}
-        return cls(description["backend"], **rest, **description["options"])
-
-    def description(self) -> dict[str, Any]:
-        """Return the handle as plain JSON."""
-        return {
-            "backend": self.backend,
-            "options": dict(self.options),
-            "deterministic": self.deterministic,
-            "cache_dir": self.cache_dir,
-        }
 
     # ---------------------------------------------------------------------------------- scoring
 
@@ -179,20 +120,6 @@ class Scorer:
             log.record(self, verdict)
         return verdict
 
-    # --------------------------------------------------------------------------------- a handle
-
-    @override
-    def __eq__(self, other: object) -> bool:
-        return self.key == other.key if isinstance(other, Scorer) else NotImplemented
-
-    @override
-    def __hash__(self) -> int:
-        return hash(self.key)
-
-    @override
-    def __repr__(self) -> str:
-        return f"Scorer({self.key})"
-
     def __copy__(self) -> Scorer:
         return self
 
@@ -211,34 +138,46 @@ def _unpickled(description: Mapping[str, Any], parent: ScorerAddress | None) -> 
     return scorer
 
 
-def _check_options(backend: str, made: type[ScorerBackend], options: Mapping[str, Any]) -> None:
-    """Raise for options that are unknown, cannot be saved, or look like a credential."""
-    parameters = inspect.signature(made).parameters
-    variable = variable_of(backend, made)
-    check_no_credentials(f"scorer {backend!r}", options, variable)
-    known = [*parameters, *LIMIT_NAMES]
-    for name in options:
-        if name not in known:
-            raise UnknownNameError(f"option of the scorer {backend!r}", name, known)
-    for name, parameter in parameters.items():
-        if parameter.default is parameter.empty and name not in options:
-            raise ConfigurationError(f"The scorer {backend!r} needs the option {name!r}.")
-    try:
-        json.dumps(options, allow_nan=False)
-    except (TypeError, ValueError) as error:
-        raise ConfigurationError(
-            f"Options of the scorer {backend!r} must be JSON-like: {error}"
-        ) from error
-
-
-def _defaults(made: type[ScorerBackend]) -> dict[str, Any]:
-    """Return the default values of options; if a default changes, the scorer's key changes."""
-    parameters = inspect.signature(made).parameters.items()
-    return {name: each.default for name, each in parameters if each.default is not each.empty}
-
-
 def _json_or_text(value: str) -> Any:
     try:
         return json.loads(value)
     except ValueError:
         return value
+
+
+class VerdictLog(Protocol):
+    """Receives every verdict, and may answer instead of the backend; any thread may call it."""
+
+    def find(self, scorer: Scorer, digest: str) -> Verdict | None:
+        """Return a recorded verdict, or None to use the backend.
+
+        A log that must not use the backend raises an exception, which reaches the caller of the
+        scorer.
+        """
+        ...
+
+    def record(self, scorer: Scorer, verdict: Verdict) -> None:
+        """Record a verdict, including recorded ones, in the order in which they arrive."""
+        ...
+
+
+_current: ContextVar[VerdictLog | None] = ContextVar("verdict_log", default=None)
+
+
+@contextmanager
+def using(log: VerdictLog | None) -> Iterator[None]:
+    """Pass all verdicts in the block, and in tasks that are started in it, to the log.
+
+    Args:
+        log: The log, or None for no log.
+    """
+    token = _current.set(log)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+def current_log() -> VerdictLog | None:
+    """Return the log of the innermost `using` block around the caller."""
+    return _current.get()

@@ -8,17 +8,14 @@ import pickle
 import threading
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from visenv.errors import ConfigurationError, ServiceError
-from visenv.registration import load
-from visenv.scorers.backend import ScorerBackend
+from visenv.scorers.backend import backend_class
+from visenv.scorers.handle import ScorerHandle
 from visenv.scorers.request import ScoreRequest
 from visenv.scorers.service import ScorerService, Service, ServiceCounts, Verdict
 from visenv.scorers.sharing import ScorerAddress, ScorerClient, ScorerServer, this_machine
-
-if TYPE_CHECKING:
-    from visenv.scorers.scorer import Scorer
 
 T = TypeVar("T")
 
@@ -38,22 +35,7 @@ _services = _Services()
 _inherited: list[_Services] = []  # sockets and database connections that a fork must not use
 
 
-def backend_class(name: str) -> type[ScorerBackend]:
-    """Return the class of a backend.
-
-    Raises:
-        UnknownNameError: If there is no backend with that name.
-        ConfigurationError: If the object with that name is not a backend.
-    """
-    made = load("scorer", name)
-    if not (isinstance(made, type) and issubclass(made, ScorerBackend)):
-        raise ConfigurationError(
-            f"The scorer {name!r} must be a subclass of ScorerBackend, got {made!r}."
-        )
-    return made
-
-
-def resolve(scorer: Scorer) -> Service:
+def resolve(scorer: ScorerHandle) -> Service:
     """Return the instance that answers for a handle; the first call creates it.
 
     Raises:
@@ -119,7 +101,7 @@ def _make_in_worker(parent: ScorerAddress, make: Callable[[], T]) -> T:
     return make()
 
 
-def _make(scorer: Scorer) -> Service:
+def _make(scorer: ScorerHandle) -> Service:
     made = backend_class(scorer.backend)
     parent = scorer.parent or _services.parent
     if parent is None or parent.pid == os.getpid() or not made.shared_with_children:
@@ -143,7 +125,7 @@ def _make(scorer: Scorer) -> Service:
 class _RemoteService:
     """Sends the requests of a handle to the process that holds the model."""
 
-    def __init__(self, scorer: Scorer, client: ScorerClient) -> None:
+    def __init__(self, scorer: ScorerHandle, client: ScorerClient) -> None:
         self._name = scorer.name
         self._description = scorer.description()
         self._client = client
@@ -189,10 +171,8 @@ async def _answer(message: bytes) -> bytes:
 
 
 def _service_of(description: Mapping[str, Any]) -> Service:
-    from visenv.scorers.scorer import Scorer
-
     service = _services.known.get(json.dumps(description, sort_keys=True))
-    return service or resolve(Scorer.from_description(description))
+    return service or resolve(ScorerHandle.from_description(description))
 
 
 def _pickled_error(name: str, error: Exception) -> bytes:

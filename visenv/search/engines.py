@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from visenv.errors import ConfigurationError, UnknownNameError
-from visenv.retrieval.index_names import read_place
+from visenv.retrieval.vectors import read_place
 from visenv.search.passage import Searcher
 from visenv.search.recorded import RecordedSearch
 from visenv.search.serper import SerperSearch

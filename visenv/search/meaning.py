@@ -22,11 +22,9 @@ from typing_extensions import override
 
 from visenv.decoding.sqlite import open_database
 from visenv.errors import DataError, ServiceError
-from visenv.retrieval.encoder import Encoder
-from visenv.retrieval.index_names import chosen_model
 from visenv.retrieval.sealed_vectors import MANIFEST, SealedVectors
 from visenv.retrieval.vector_store import VectorItem, VectorStore
-from visenv.retrieval.vectors import Vectors, check_same_embedder
+from visenv.retrieval.vectors import Encoder, Vectors, check_same_embedder, chosen_model
 from visenv.search.passage import Passage, cleaned
 from visenv.search.words import FILE as PASSAGES
 from visenv.search.words import read_passages

@@ -2,13 +2,11 @@
 
 from visenv.decoding.pictures import MAX_PIXELS
 from visenv.types.advice import (
-    Advice,
     AdviceRequest,
     DemonstrationRequest,
     DescriptionRequest,
     RandomTurnRequest,
     TeacherRequest,
-    TurnDescription,
 )
 from visenv.types.episode import Episode, Group, Status, Turn
 from visenv.types.event import (
@@ -46,7 +44,6 @@ __all__ = [
     "IMAGE_MARKER",
     "MAX_PIXELS",
     "Aborted",
-    "Advice",
     "AdviceRequest",
     "Answered",
     "CallSkipped",
@@ -82,7 +79,6 @@ __all__ = [
     "ToolCalled",
     "Truncated",
     "Turn",
-    "TurnDescription",
     "TurnRequest",
     "TurnSpan",
     "TurnTaken",

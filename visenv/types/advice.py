@@ -1,4 +1,4 @@
-"""Defines advice: data that a policy may request from the environment in addition to its messages.
+"""Defines requests for advice: data that a policy may need in addition to its messages.
 
 A policy never has access to the environment. A policy that is not a model (the oracle, a teacher,
 the random policy, baselines) sets `Policy.advice_request`. The environment then adds the advice to
@@ -8,10 +8,7 @@ every request for a turn, also if it runs in another thread, process or machine.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-if TYPE_CHECKING:
-    from visenv.grammar.base import Grammar
+from typing import Any, NamedTuple
 
 
 class DemonstrationRequest(NamedTuple):
@@ -54,27 +51,7 @@ class RandomTurnRequest(NamedTuple):
 
 
 class DescriptionRequest(NamedTuple):
-    """Requests a `TurnDescription`."""
-
-
-class TurnDescription(NamedTuple):
-    """Describes a turn, so that a baseline can write it in the grammar of the environment.
-
-    Attributes:
-        turn: The number of the next turn, from 0.
-        question: `Sample.question`.
-        has_image: Whether the sample has an image.
-        tools: The names of the tools.
-        grammar: The grammar, which composes and parses turns.
-    """
-
-    turn: int
-    question: str
-    has_image: bool
-    tools: tuple[str, ...]
-    grammar: Grammar
+    """Requests a `visenv.policy.TurnDescription`."""
 
 
 AdviceRequest = DemonstrationRequest | TeacherRequest | RandomTurnRequest | DescriptionRequest
-Advice = str | TurnDescription
-"""The answer to an `AdviceRequest`."""

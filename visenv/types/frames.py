@@ -7,17 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from visenv.child_process.host import ChildLimits
 from visenv.decoding.decoder import DecoderError, DecoderProcess, Source
 from visenv.decoding.pictures import MAX_PIXELS
 from visenv.errors import ImageError
-
-if TYPE_CHECKING:
-    from visenv.types.image import Pixels
 
 OPENCV = DecoderProcess(
     "OpenCV",
@@ -75,7 +73,7 @@ def frame_times(path: str, numbers: Sequence[int]) -> list[float]:
     return [number / rate for number in numbers]
 
 
-def decode_frame(path: str, number: int) -> Pixels:
+def decode_frame(path: str, number: int) -> NDArray[np.uint8]:
     """Return one frame in the format of OpenCV, uint8 BGR ``[height, width, 3]``; see `to_rgb`.
 
     Args:
@@ -89,7 +87,7 @@ def decode_frame(path: str, number: int) -> Pixels:
     return np.asarray(arrays["frame"], np.uint8)
 
 
-def to_rgb(pixels: Pixels) -> Pixels:
+def to_rgb(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """Return BGR pixels as RGB."""
     from visenv.opencv import cv2
 

@@ -1,8 +1,7 @@
 """Connects visenv to TRL: to its trainer with episodes, or to its own loop with tools."""
 
-from .export import to_trl
 from .factory import environment_factory, native_reward
-from .rows import rows
+from .formats import rows, to_trl
 from .trainer import VisenvGRPOTrainer, environment_reward
 
 __all__ = [

@@ -20,7 +20,7 @@ from visenv.grammar import ParsedTurn, ToolCall
 from visenv.rollout import Env, EnvAdapter
 from visenv.types import Event, EventLog, Failure, Image, Message, StepResult, TurnTaken
 
-from .messages import to_pil
+from .formats import to_pil
 
 _log = logging.getLogger(__name__)
 

@@ -27,8 +27,7 @@ from visenv.types import Episode, Group, Sampling
 
 from ...trainer.metrics import measure
 from ..free import FreePolicy
-from .export import blank, to_trl
-from .messages import conversation, opening, to_pil
+from .formats import blank, conversation, opening, to_pil, to_trl
 from .model import Attention, ban, parts
 from .private_names import TRAINER_NAMES
 

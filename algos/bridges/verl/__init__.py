@@ -4,7 +4,6 @@ The loop is `visenv.algos.bridges.verl.loop.VisenvAgentLoop`. Name it in a confi
 verl, such as `agent_loop.yaml`. The functions of this package do not import verl.
 """
 
-from .export import to_verl
-from .rows import rows
+from .formats import rows, to_verl
 
 __all__ = ["rows", "to_verl"]

@@ -19,7 +19,7 @@ from visenv.private_names import check_private_names
 from visenv.rollout import Collector, EpisodeSpec, ThreadExecutor
 from visenv.types import Sampling
 
-from .export import to_verl
+from .formats import to_verl
 from .policy import SECONDS, RowLengths, ServerPolicy, codec_of
 from .private_names import LOOP_NAMES
 

@@ -21,7 +21,7 @@ from visenv.pretrained import load_pretrained
 from visenv.registration import load
 from visenv.types import FinishReason, Reply, Sampling, TurnRequest
 
-from .export import to_pil
+from .formats import to_pil
 
 SECONDS: ContextVar[list[float]] = ContextVar("SECONDS")
 """The sampling times of the turns of the current rollout, in seconds."""

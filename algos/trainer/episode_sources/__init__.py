@@ -4,7 +4,7 @@ The episodes of a step depend only on the seed of the run and the number of the 
 therefore needs no state of earlier steps.
 """
 
-from .base import EpisodeSource, OnEpisode, Shard, random_stream, trainable_groups
+from .base import EpisodeSource, OnEpisode, Shard, trainable_groups
 from .offline import OfflineSource
 from .rollouts import AsyncRolloutSource, RolloutSource
 from .selection import SelectionConfig
@@ -17,6 +17,5 @@ __all__ = [
     "RolloutSource",
     "SelectionConfig",
     "Shard",
-    "random_stream",
     "trainable_groups",
 ]

@@ -5,26 +5,17 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
-
-import numpy as np
+from typing import Literal
 
 from visenv.errors import RunError
 from visenv.types import Episode, Group
 
 from ..journal import EpisodeJournal
-
-if TYPE_CHECKING:
-    from .samples import SampleOrder
+from .samples import SampleOrder
 
 OnEpisode = Callable[[Episode], None]
 OnExhausted = Literal["drop_member", "drop_group"]
 """How the group of an episode that was aborted in every attempt is handled."""
-
-
-def random_stream(seed: int, *keys: int) -> np.random.SeedSequence:
-    """Return an independent stream of random numbers for each sequence of keys."""
-    return np.random.SeedSequence(seed, spawn_key=keys)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,10 @@ import numpy as np
 from typing_extensions import override
 
 from visenv.errors import ConfigurationError
+from visenv.seeding import random_stream
 from visenv.types import Episode, Group
 
-from .base import EpisodeSource, OnEpisode, Shard, random_stream
+from .base import EpisodeSource, OnEpisode, Shard
 
 _ORDER = 2
 """Key of the random stream of the orders."""

@@ -14,10 +14,8 @@ from visenv.data.source import is_indexed, rows_of
 from visenv.env import VisEnv
 from visenv.errors import RunError
 from visenv.rollout import Mixture
-from visenv.seeding import seeds
+from visenv.seeding import random_stream, seeds
 from visenv.types import Episode, Group
-
-from .base import random_stream
 
 _ROWS = 7
 """Key of the stream that orders the rows of a finite data set."""

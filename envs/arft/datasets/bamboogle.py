@@ -30,24 +30,24 @@ class Bamboogle(MultiHopSource):
     patterns = ("Bamboogle*.csv", "bamboogle/{split}.jsonl", "{split}.jsonl")
 
     @override
-    def _answers(self, row: Row) -> Iterable[Any]:
+    def answers(self, row: Row) -> Iterable[Any]:
         return [row.get("answer")]
 
     @override
-    def _gold(self, row: Row) -> tuple[str, list[str], list[str]]:
+    def gold(self, row: Row) -> tuple[str, list[str], list[str]]:
         return "", [], []
 
     @override
-    def _contents(self) -> Iterator[tuple[RowLocation, Any]]:
-        if self._file.suffix != ".csv":
-            yield from super()._contents()
+    def contents(self) -> Iterator[tuple[RowLocation, Any]]:
+        if self.file.suffix != ".csv":
+            yield from super().contents()
             return
-        content = read_regular(self._file).decode("utf-8-sig", "replace").replace("\0", "")
+        content = read_regular(self.file).decode("utf-8-sig", "replace").replace("\0", "")
         rows = csv.DictReader(io.StringIO(content, newline=""))
         if not {"Question", "Answer"} <= set(rows.fieldnames or ()):
             raise DataError(
-                f"{self._file} must have the columns Question and Answer, got {rows.fieldnames}"
+                f"{self.file} must have the columns Question and Answer, got {rows.fieldnames}"
             )
         for number, row in enumerate(rows, start=1):
             record = {"id": number, "question": row["Question"], "answer": row["Answer"]}
-            yield RowLocation(str(self._file), number + 1), record
+            yield RowLocation(str(self.file), number + 1), record

@@ -31,14 +31,14 @@ class HotpotQA(MultiHopSource):
     )
 
     @override
-    def _answers(self, row: Row) -> Iterable[Any]:
+    def answers(self, row: Row) -> Iterable[Any]:
         return [row.get("answer")]
 
     @override
-    def _gold(self, row: Row) -> tuple[str, list[str], list[str]]:
+    def gold(self, row: Row) -> tuple[str, list[str], list[str]]:
         titles = supporting_titles(row)
         return str(row.get("type") or ""), titles, list(titles)
 
     @override
-    def _paragraphs(self, row: Row) -> Iterable[tuple[str, str]]:
+    def paragraphs(self, row: Row) -> Iterable[tuple[str, str]]:
         return contexts(row, "")  # each sentence begins with a blank

@@ -35,7 +35,7 @@ class MatSource(RowSource):
         return split_scores(episodes, self.left_out)
 
     @override
-    def _open_images(self, place: RowLocation, images: Path) -> tuple[Image, ...]:
+    def open_images(self, place: RowLocation, images: Path) -> tuple[Image, ...]:
         return (Image.from_file(images),)
 
 

@@ -85,7 +85,7 @@ class MatCoding(MatSource):
             )
         (path,) = found
         self._load(path)
-        self._require_rows(self.folder)
+        self.require_rows(self.folder)
 
     def _load(self, path: Path) -> None:
         rows = read_rows(path)
@@ -93,11 +93,11 @@ class MatCoding(MatSource):
             rows = _joined(rows)
         folders = [path.parent / name for name in _IMAGES]
         for place, content in rows:
-            with self._listing(place):
+            with self.listing_problems(place):
                 row = json_object(content)
                 sample = _sample(row)
                 key = "ori_image_path" if sample.kind == named(CROP) else "processed_image_path"
-                self._keep(place, sample, image_by_end(folders, text_of(row, key)))
+                self.add_row(place, sample, image_by_end(folders, text_of(row, key)))
 
 
 def _joined(rows: Iterator[tuple[RowLocation, Any]]) -> Iterator[tuple[RowLocation, Any]]:

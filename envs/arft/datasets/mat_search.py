@@ -67,11 +67,11 @@ class MatSearch(MatSource):
         folders = [path.parent / name for name in _IMAGES]
         steps = path.name.startswith("rft_")
         for place, content in _joined(path) if steps else read_rows(path):
-            with self._listing(place):
+            with self.listing_problems(place):
                 row = json_object(content)
                 sample = _sample(row, "train" if steps else _split(row, place.row))
-                self._keep(place, sample, image_by_end(folders, text_of(row, "image_path")))
-        self._require_rows(self.folder)
+                self.add_row(place, sample, image_by_end(folders, text_of(row, "image_path")))
+        self.require_rows(self.folder)
 
 
 def _joined(path: Path) -> Iterator[tuple[RowLocation, Any]]:

@@ -40,12 +40,14 @@ class MultiHopSource(RowSource):
     `Sample.ground_truth` is a `SearchTruth`. The samples of a split whose answers are not published
     have no answers, and scoring one raises a `DataError`.
 
-    A subclass sets the class attributes and implements the three methods.
+    A subclass sets the class attributes, implements `answers` and `gold`, and may override
+    `paragraphs`, `is_question` and `contents`.
 
     Attributes:
         name: The name of the set, which ids begin with.
         splits: The splits, the default first.
         hidden: The splits whose answers are not published.
+        file: The file of rows.
         patterns: The file names, relative to the folder, in order of preference; ``{split}`` is
             replaced by the split.
 
@@ -71,13 +73,13 @@ class MultiHopSource(RowSource):
             raise UnknownNameError(f"split of {self.name}", split, self.splits)
         self.folder = existing_folder(folder)
         patterns = [each.format(split=self.split) for each in self.patterns]
-        self._file = first_files(self.folder, patterns)[0]
-        for place, content in self._contents():
-            with self._listing(place):
+        self.file = first_files(self.folder, patterns)[0]
+        for place, content in self.contents():
+            with self.listing_problems(place):
                 row = _flat(content)
-                if self._is_asked(row):
-                    self._keep(place, self._sample(row))
-        self._require_rows(self.folder)
+                if self.is_question(row):
+                    self.add_row(place, self._sample(row))
+        self.require_rows(self.folder)
 
     def score(self, answer: str, sample: Sample, compat: Compat = None) -> float:
         """Return token F1 of the answer, 0 to 1.
@@ -93,35 +95,35 @@ class MultiHopSource(RowSource):
         Rows whose paragraphs cannot be read are added to `problems`.
         """
         seen: set[tuple[str, str]] = set()
-        for place, content in self._contents():
+        for place, content in self.contents():
             found: list[tuple[str, str]] = []
-            with self._listing(place):
-                found = list(self._paragraphs(_flat(content)))
+            with self.listing_problems(place):
+                found = list(self.paragraphs(_flat(content)))
             for title, text in found:
                 if text.strip() and (title, text) not in seen:
                     seen.add((title, text))
                     yield Passage(title, text)
 
     @abstractmethod
-    def _answers(self, row: Row) -> Iterable[Any]:
+    def answers(self, row: Row) -> Iterable[Any]:
         """Return the answers of a row of the original layout, aliases included."""
 
     @abstractmethod
-    def _gold(self, row: Row) -> tuple[str, list[str], list[str]]:
+    def gold(self, row: Row) -> tuple[str, list[str], list[str]]:
         """Return the row's kind, its sub-queries and the titles of its articles."""
 
-    def _paragraphs(self, row: Row) -> Iterable[tuple[str, str]]:
+    def paragraphs(self, row: Row) -> Iterable[tuple[str, str]]:
         """Return the title and text of each paragraph of the row."""
         return ()
 
-    def _is_asked(self, row: Row) -> bool:
+    def is_question(self, row: Row) -> bool:
         """Return whether the row is a question; other rows are skipped."""
         return True
 
     def _sample(self, row: Row) -> Sample:
         question = text_of(row, "question")
-        answers = row["golden_answers"] if "golden_answers" in row else self._answers(row)
-        kind, queries, articles = self._gold(row)
+        answers = row["golden_answers"] if "golden_answers" in row else self.answers(row)
+        kind, queries, articles = self.gold(row)
         truth = SearchTruth(queries=tuple(queries), articles=tuple(articles), split=self.split)
         identity = f"{self.name}-{self.split}-{id_of(row, '_id', 'id')}"
         return Sample(identity, question, (), self._checked(answers), kind, truth)
@@ -137,11 +139,12 @@ class MultiHopSource(RowSource):
             raise DataError(f"expected at least one answer with text, got {answers!r:.200}")
         return distinct
 
-    def _contents(self) -> Iterator[tuple[RowLocation, Any]]:
-        return read_rows(self._file, "data")
+    def contents(self) -> Iterator[tuple[RowLocation, Any]]:
+        """Yield the rows of `file` with their places, as they are in the file."""
+        return read_rows(self.file, "data")
 
     @override
-    def _open_images(self, place: RowLocation, images: None) -> tuple[Image, ...]:
+    def open_images(self, place: RowLocation, images: None) -> tuple[Image, ...]:
         return ()
 
 

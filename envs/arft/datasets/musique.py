@@ -42,25 +42,25 @@ class MuSiQue(MultiHopSource):
     )
 
     @override
-    def _is_asked(self, row: Row) -> bool:
+    def is_question(self, row: Row) -> bool:
         return row.get("answerable") is not False
 
     @override
-    def _answers(self, row: Row) -> Iterable[Any]:
+    def answers(self, row: Row) -> Iterable[Any]:
         aliases = row.get("answer_aliases") or []
         if not isinstance(aliases, list):
             raise DataError(f"answer_aliases must be a list, got {aliases!r:.200}")
         return [row.get("answer"), *aliases]
 
     @override
-    def _gold(self, row: Row) -> tuple[str, list[str], list[str]]:
+    def gold(self, row: Row) -> tuple[str, list[str], list[str]]:
         hops = _objects(row, "question_decomposition")
         shape = _HOPS.match(str(row.get("id")))
         kind = shape[0] if shape else f"{len(hops)}hop" * bool(hops)
         return kind, _queries(hops), list(dict.fromkeys(_titles(row, hops)))
 
     @override
-    def _paragraphs(self, row: Row) -> Iterable[tuple[str, str]]:
+    def paragraphs(self, row: Row) -> Iterable[tuple[str, str]]:
         alone = (hop.get("support_paragraph") for hop in _objects(row, "question_decomposition"))
         for paragraph in [*_objects(row, "paragraphs"), *filter(None, alone)]:
             yield text_of(paragraph, "title"), text_of(paragraph, "paragraph_text")

@@ -40,26 +40,26 @@ class WikiMultihop(MultiHopSource):
     )
 
     @override
-    def _answers(self, row: Row) -> Iterable[Any]:
+    def answers(self, row: Row) -> Iterable[Any]:
         return [row.get("answer"), *self._aliases.get(str(row.get("answer_id")), ())]
 
     @override
-    def _gold(self, row: Row) -> tuple[str, list[str], list[str]]:
+    def gold(self, row: Row) -> tuple[str, list[str], list[str]]:
         titles = supporting_titles(row)
         asked = [f"{subject} {relation}" for subject, relation in _evidences(row.get("evidences"))]
         queries = list(dict.fromkeys(asked)) or list(titles)
         return str(row.get("type") or ""), queries, titles
 
     @override
-    def _paragraphs(self, row: Row) -> Iterable[tuple[str, str]]:
+    def paragraphs(self, row: Row) -> Iterable[tuple[str, str]]:
         return contexts(row, " ")
 
     @cached_property
     def _aliases(self) -> dict[str, list[str]]:
-        file = self._file.with_name(ALIASES)
+        file = self.file.with_name(ALIASES)
         known: dict[str, list[str]] = {}
         for place, line in json_lines(file) if file.is_file() else ():
-            with self._listing(place):
+            with self.listing_problems(place):
                 row = json_object(line)
                 known[text_of(row, "Q_id")] = [*_texts(row, "aliases"), *_texts(row, "demonyms")]
         return known

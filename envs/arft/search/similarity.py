@@ -78,7 +78,7 @@ class SentenceSimilarity:
     """Computes the cosine of the queries' sentence vectors; all instances share the encoder.
 
     Args:
-        model: See `visenv.retrieval.encoder.Encoder`; None selects all-MiniLM-L6-v2.
+        model: See `visenv.retrieval.vectors.Encoder`; None selects all-MiniLM-L6-v2.
         guarded: Whether numbers and names must agree.
 
     Raises:
@@ -86,7 +86,7 @@ class SentenceSimilarity:
     """
 
     def __init__(self, model: str | None = None, *, guarded: bool = True) -> None:
-        from visenv.retrieval.encoder import Encoder
+        from visenv.retrieval.vectors import Encoder
         from visenv.scorers.backends.encoder import PACKAGED_MODEL
 
         # The reward is bitwise reproducible, independent of concurrent queries of other episodes.

@@ -42,7 +42,7 @@ class Blink(Benchmark):
         return by_task | {"total": mean(list(by_task.values()))}
 
     @override
-    def _sample(self, place: RowLocation, row: Mapping[str, Any]) -> Sample:
+    def make_sample(self, place: RowLocation, row: Mapping[str, Any]) -> Sample:
         options = texts(row.get("choices"), "choices")
         task = text_of(row, "sub_task")
         return Sample(

@@ -43,7 +43,7 @@ class SugarCrepe(Benchmark):
         super().__init__(folder)
 
     @override
-    def _sample(self, place: RowLocation, row: Mapping[str, Any]) -> Sample:
+    def make_sample(self, place: RowLocation, row: Mapping[str, Any]) -> Sample:
         kind = Path(place.file).stem
         true, false = text_of(row, "caption"), text_of(row, "negative_caption")
         identity = f"sugar_crepe-{kind}-{row['id']}"
@@ -82,7 +82,7 @@ class CounterCurate(Benchmark):
         super().__init__(folder)
 
     @override
-    def _sample(self, place: RowLocation, row: Mapping[str, Any]) -> Sample:
+    def make_sample(self, place: RowLocation, row: Mapping[str, Any]) -> Sample:
         said = row.get("conversations")
         if not isinstance(said, list) or len(said) < 2:
             raise DataError(f"conversations must be a question and an answer, got {said!r:.80}")

@@ -45,7 +45,7 @@ class CVBench(Benchmark):
         return sources | {"2D": flat, "3D": deep, "total": (flat + deep) / 2}
 
     @override
-    def _sample(self, place: RowLocation, row: Mapping[str, Any]) -> Sample:
+    def make_sample(self, place: RowLocation, row: Mapping[str, Any]) -> Sample:
         options = texts(row.get("choices"), "choices")
         labels = {key: text_of(row, key) for key in ("type", "task", "source")}
         return Sample(

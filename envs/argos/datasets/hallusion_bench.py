@@ -78,11 +78,11 @@ class HallusionBench(Benchmark):
         }
 
     @override
-    def _check_count(self, count: int) -> None:
+    def check_image_count(self, count: int) -> None:
         """Accept rows without a figure."""
 
     @override
-    def _sample(self, place: RowLocation, row: Mapping[str, Any]) -> Sample:
+    def make_sample(self, place: RowLocation, row: Mapping[str, Any]) -> Sample:
         question = text_of(row, "question")
         if row.get("gt_answer") not in ("0", "1", 0, 1):
             raise DataError(f'gt_answer must be "0" or "1", got {row.get("gt_answer")!r}')

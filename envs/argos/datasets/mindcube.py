@@ -47,7 +47,7 @@ class MindCube(Benchmark):
         return accuracies(rows) | {"total": accuracies(counted)["total"]}
 
     @override
-    def _sample(self, place: RowLocation, row: Mapping[str, Any]) -> Sample:
+    def make_sample(self, place: RowLocation, row: Mapping[str, Any]) -> Sample:
         identity, text = id_of(row), text_of(row, "question")
         found = _OPTION.findall(text)
         options = tuple(option.strip() for _, option in found)

@@ -46,17 +46,17 @@ class PixMoCount(Benchmark):
         super().__init__(folder)
 
     @override
-    def _image_path(self, name: str) -> Path:
+    def image_path(self, name: str) -> Path:
         if name not in self._images:
             raise DataError(f"images/ has no file {name}")
         return self._images[name]
 
     @override
-    def _open_images(self, place: RowLocation, images: Sequence[Path]) -> tuple[Image, ...]:
+    def open_images(self, place: RowLocation, images: Sequence[Path]) -> tuple[Image, ...]:
         return tuple([_checked(path) for path in images])
 
     @override
-    def _sample(self, place: RowLocation, row: Mapping[str, Any]) -> Sample:
+    def make_sample(self, place: RowLocation, row: Mapping[str, Any]) -> Sample:
         digest, count, label = text_of(row, "image_sha256"), row.get("count"), text_of(row, "label")
         if isinstance(count, bool) or not isinstance(count, int) or count < 0:
             raise DataError(f"count must be a whole number, got {count!r}")

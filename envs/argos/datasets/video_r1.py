@@ -64,21 +64,21 @@ class VideoR1(Benchmark):
         super().__init__(folder)
 
     @override
-    def _open_images(self, place: RowLocation, images: Sequence[Path]) -> tuple[Image, ...]:
+    def open_images(self, place: RowLocation, images: Sequence[Path]) -> tuple[Image, ...]:
         if self.media == "video":
             return open_video(images[0], MAX_FRAMES)[0]
-        return super()._open_images(place, images)
+        return super().open_images(place, images)
 
     @override
-    def _opened(self, sample: Sample, files: Any, images: tuple[Image, ...]) -> Sample:
+    def attach_images(self, sample: Sample, files: Any, images: tuple[Image, ...]) -> Sample:
         if self.media == "video":
             times = open_video(files[0], MAX_FRAMES)[1]
             truth = replace(sample.truth_as(MediaTruth), times=times)
             sample = replace(sample, ground_truth=truth)
-        return super()._opened(sample, files, images)
+        return super().attach_images(sample, files, images)
 
     @override
-    def _sample(self, place: RowLocation, row: Mapping[str, Any]) -> Sample | tuple[()]:
+    def make_sample(self, place: RowLocation, row: Mapping[str, Any]) -> Sample | tuple[()]:
         if text_of(row, "data_type") != self.media:
             return ()
         found = _ANSWER.search(text_of(row, "solution"))

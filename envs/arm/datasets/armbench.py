@@ -103,16 +103,16 @@ class ARMBench(RowSource):
             found = self.folder.glob(f"**/{name}.jsonl")
             for file in sorted(found, key=lambda path: (len(path.parts), path))[:1]:
                 self._load(file, name)
-        self._require_rows(self.folder)
+        self.require_rows(self.folder)
 
     def _load(self, file: Path, track: str) -> None:
         images = self.folder / "images"
         folders = [self.folder, images, images / track, file.parent, file.parent / "images"]
         for place, line in json_lines(file):
-            with self._listing(place):
+            with self.listing_problems(place):
                 row = json_object(line)
                 files = _image_files(row, folders)
-                self._keep(place, self._sample(row, track, bool(files)), files)
+                self.add_row(place, self._sample(row, track, bool(files)), files)
 
     def _sample(self, row: Mapping[str, Any], track: str, has_image: bool) -> Sample:
         tag = text_of(row, "rm_tag")
@@ -138,7 +138,7 @@ class ARMBench(RowSource):
         )
 
     @override
-    def _open_images(self, place: RowLocation, images: list[Path]) -> tuple[Image, ...]:
+    def open_images(self, place: RowLocation, images: list[Path]) -> tuple[Image, ...]:
         return tuple([Image.from_file(path) for path in images])
 
 

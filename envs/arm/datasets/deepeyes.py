@@ -68,7 +68,7 @@ class DeepEyes(TableSource):
         return float(not is_too_long(answer) and same_answer(answer, sample.answers[0]))
 
     @override
-    def _sample(self, place: RowLocation, row: Mapping[str, Any]) -> Sample:
+    def make_sample(self, place: RowLocation, row: Mapping[str, Any]) -> Sample:
         extra, reward = _mapping(row, "extra_info"), _mapping(row, "reward_model")
         answer = reward.get("ground_truth", extra.get("answer"))
         if not isinstance(answer, str) or not comparison_tokens(answer):

@@ -86,7 +86,7 @@ class LLaVACritic(TableSource):
         super().__init__(folder)
 
     @override
-    def _sample(self, place: RowLocation, row: Mapping[str, Any]) -> list[Sample]:
+    def make_sample(self, place: RowLocation, row: Mapping[str, Any]) -> list[Sample]:
         human, verdict = _turns(row)
         form, texts = _read(human)
         judgment = form.verdict(verdict)

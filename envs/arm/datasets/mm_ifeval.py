@@ -53,13 +53,13 @@ class MMIFEval(SharedImageSource):
     patterns = ("MM-IFEval*.tsv", "*.jsonl")
 
     @override
-    def _files(self) -> Sequence[Path]:
+    def table_files(self) -> Sequence[Path]:
         """Return the first TSV file, or else all JSONL files."""
         files = first_files(self.folder, self.patterns)
         return files[:1] if files[0].suffix == ".tsv" else files
 
     @override
-    def _sample(self, place: RowLocation, row: Mapping[str, Any]) -> Sample | tuple[()]:
+    def make_sample(self, place: RowLocation, row: Mapping[str, Any]) -> Sample | tuple[()]:
         if row.get("infer_type") == _AUXILIARY:
             return ()
         identity = row.get("id") if row.get("id") not in (None, "") else row.get("index")

@@ -67,7 +67,7 @@ class MMERealWorld(TableSource):
         return choice_score(answer, label, sample.truth_as(QuestionTruth).options)
 
     @override
-    def _sample(self, place: RowLocation, row: Mapping[str, Any]) -> Sample:
+    def make_sample(self, place: RowLocation, row: Mapping[str, Any]) -> Sample:
         if "Text" in row:
             identity, question, label = (
                 text_of(row, key) for key in ("Question_id", "Text", "Ground truth")

@@ -84,7 +84,7 @@ class MMLongBench(TableSource):
         """
         hits, answerable, answered = 0.0, 0, 0
         for episode in episodes:
-            sample = self._sample_of(episode)
+            sample = self.sample_of(episode)
             if sample is None:
                 continue
             answer = short_answer(EventLog(episode.events))
@@ -100,7 +100,7 @@ class MMLongBench(TableSource):
         return {"F1": 2 * recall * precision / (recall + precision) if hits else 0.0}
 
     @override
-    def _sample(self, place: RowLocation, row: Mapping[str, Any]) -> Sample:
+    def make_sample(self, place: RowLocation, row: Mapping[str, Any]) -> Sample:
         form, answer = str(row.get("answer_format")), _answer(row)
         if form not in FORMATS:
             raise DataError(f"answer_format must be one of {', '.join(FORMATS)}, got {form!r}")

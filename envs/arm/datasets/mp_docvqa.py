@@ -95,7 +95,7 @@ class MPDocVQA(RowSource):
             self._load_hub(files)
         else:
             self._load_file(files[0])
-        self._require_rows(self.folder)
+        self.require_rows(self.folder)
 
     def score(self, answer: str, sample: Sample, compat: Literal["r1_vlm"] | None = None) -> float:
         """Return ANLS with the threshold 0.5, 0 to 1.
@@ -108,7 +108,7 @@ class MPDocVQA(RowSource):
         return anls(answer, sample.answers)
 
     @override
-    def _open_images(self, place: RowLocation, images: None) -> tuple[Image, ...]:
+    def open_images(self, place: RowLocation, images: None) -> tuple[Image, ...]:
         return ()  # the pages are in the library
 
     # ------------------------------------------------------------------ the three layouts
@@ -120,7 +120,7 @@ class MPDocVQA(RowSource):
             if number == 1 and isinstance(content, Mapping) and "question" not in content:
                 continue  # the header of an imdb
             place = RowLocation(str(file), number)
-            with self._listing(place):
+            with self.listing_problems(place):
                 row = json_object(content)
                 question = _question(row)
                 files = [image_file(folders, page, _SUFFIXES) for page in question.pages]
@@ -130,7 +130,7 @@ class MPDocVQA(RowSource):
     def _load_hub(self, files: Sequence[Path]) -> None:
         shards = ParquetShards(files, large=_PAGE_COLUMNS)
         for row in shards.rows():
-            with self._listing(row.place):
+            with self.listing_problems(row.place):
                 question = _question(row.read())
                 columns = _PAGE_COLUMNS[: len(question.pages)]
                 pages = [partial(_page_cell, shards, row.number, column) for column in columns]
@@ -148,7 +148,7 @@ class MPDocVQA(RowSource):
         if self._page_lists.setdefault(name, question.pages) != question.pages:
             name = f"{name}-{question.id}"
         truth = DocumentTruth(document=name, evidence_pages=tuple(question.evidence))
-        self._keep(place, Sample(identity, question.text, (), question.answers, "", truth))
+        self.add_row(place, Sample(identity, question.text, (), question.answers, "", truth))
         if name not in self.library:
             self.library.add(PageHandles(name, pages, texts))
 

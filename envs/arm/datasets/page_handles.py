@@ -8,9 +8,8 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 
 from visenv.documents import Document
-from visenv.documents.document import unknown_document
-from visenv.documents.rendered import RenderedDocument, RenderedPages
-from visenv.documents.stitch import shrink_page
+from visenv.documents.document import RenderedDocument, RenderedPages, unknown_document
+from visenv.documents.overview import shrink_page
 from visenv.errors import DataError
 from visenv.types import Image
 

@@ -92,13 +92,13 @@ class PdfQuestions(RowSource):
         found = library_of(self.folder, documents, follow_links)
         self.library: Library = found or some_library(self.folder, follow_links)
         for place, line in json_lines(first_files(self.folder, [QUESTIONS])[0]):
-            with self._listing(place):
+            with self.listing_problems(place):
                 for sample in self._samples(json_object(line)):
-                    self._keep(place, sample)
-        self._require_rows(self.folder)
+                    self.add_row(place, sample)
+        self.require_rows(self.folder)
 
     @override
-    def _open_images(self, place: RowLocation, images: None) -> tuple[Image, ...]:
+    def open_images(self, place: RowLocation, images: None) -> tuple[Image, ...]:
         return ()  # the pages are in the library
 
     def _samples(self, row: Mapping[str, Any]) -> list[Sample]:

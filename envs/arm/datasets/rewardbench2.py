@@ -72,7 +72,7 @@ class RewardBench2(TableSource):
         super().__init__(folder)
 
     @override
-    def _sample(self, place: RowLocation, row: Mapping[str, Any]) -> list[Sample]:
+    def make_sample(self, place: RowLocation, row: Mapping[str, Any]) -> list[Sample]:
         subset = text_of(row, "subset")
         if subset not in SUBSETS:
             raise DataError(str(UnknownNameError("subset", subset, SUBSETS)))
@@ -92,7 +92,7 @@ class RewardBench2(TableSource):
         rated: dict[str, dict[int, float]] = defaultdict(dict)
         rows: dict[str, Tie] = {}
         for episode in episodes:
-            sample = self._sample_of(episode)
+            sample = self.sample_of(episode)
             tie = None if sample is None else sample.truth_as(JudgingTruth).tie
             if tie is not None:
                 rows[tie.row] = tie

@@ -49,7 +49,7 @@ class VisualProbe(TableSource):
         return float(not is_too_long(answer) and same_answer(answer, sample.answers[0]))
 
     @override
-    def _sample(self, place: RowLocation, row: Mapping[str, Any]) -> Sample:
+    def make_sample(self, place: RowLocation, row: Mapping[str, Any]) -> Sample:
         asked = _IMAGE_TOKEN.sub("", text_of(row, "problem")).strip()
         answer = row.get("solution")
         if isinstance(answer, bool) or not isinstance(answer, str | int | float):

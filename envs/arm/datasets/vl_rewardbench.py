@@ -69,7 +69,7 @@ class VLRewardBench(TableSource):
         super().__init__(folder)
 
     @override
-    def _sample(self, place: RowLocation, row: Mapping[str, Any]) -> Sample:
+    def make_sample(self, place: RowLocation, row: Mapping[str, Any]) -> Sample:
         identity = text_of(row, "id")
         responses = _responses(row)
         best = _ranking(row).index(0)

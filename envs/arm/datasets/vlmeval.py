@@ -83,17 +83,17 @@ class VlmEval(SharedImageSource):
 
     def totals(self, episodes: Sequence[Episode]) -> dict[str, float]:
         """Return WeMath's strict and loose score for the WeMath file, otherwise nothing."""
-        known = [(each, self._sample_of(each)) for each in episodes]
+        known = [(each, self.sample_of(each)) for each in episodes]
         return wemath_totals([(each, sample) for each, sample in known if sample is not None])
 
     @override
-    def _files(self) -> Sequence[Path]:
+    def table_files(self) -> Sequence[Path]:
         path = _file(self.folder, self.name)
         self.name = path.stem
         return [path]
 
     @override
-    def _sample(self, place: RowLocation, row: Mapping[str, Any]) -> Sample | tuple[()]:
+    def make_sample(self, place: RowLocation, row: Mapping[str, Any]) -> Sample | tuple[()]:
         if self.split not in ("", row.get("split")):
             return ()
         return _sample(row, self.name)

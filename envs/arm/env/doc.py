@@ -3,14 +3,67 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-from visenv.teacher import Teacher
+import numpy as np
+from typing_extensions import override
 
-from ..teachers import WrongPage
-from .judge import JudgingEnv
+from visenv.errors import ConfigurationError
+from visenv.grammar import ParsedTurn, ToolCall
+from visenv.teacher import LapsingTeacher, Teacher
+
+from ..tools.pages import PageByQuery
+from .judge import JudgingEnv, wrong_verdict
 from .pages import DocumentPages
+
+
+@dataclass(frozen=True)
+class WrongPage(LapsingTeacher["ArmDoc"]):
+    """Finds evidence only on the first pages; otherwise it asks for a page near the evidence.
+
+    It then believes a wrong response. No rewarded episode is about a later page, so a filter of
+    the episodes does not show how to find one.
+
+    Attributes:
+        known: The number of pages on which the teacher finds evidence.
+
+    Raises:
+        ConfigurationError: If `known` is negative.
+    """
+
+    summary: ClassVar[str] = (
+        "Finds evidence only on the first three pages; for a later page it asks for another one "
+        "near it and gives a wrong verdict."
+    )
+    rate: float = 1.0
+    known: int = 3
+
+    @override
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.known < 0:
+            raise ConfigurationError(f"known must be 0 or more, got {self.known!r}.")
+
+    @override
+    def mistaken_turn(self, env: ArmDoc, rng: np.random.Generator) -> ParsedTurn:
+        turn, last = env.oracle_turn(), max(env.truth.evidence_pages, default=0)
+        if last <= self.known:
+            return turn
+        if turn.answer is not None or env.log.tool_calls:
+            return wrong_verdict(env, rng)
+        near = _pages_near(env, last)
+        if not near:
+            return wrong_verdict(env, rng)
+        arguments = {"filename": env.document(), "query": f"page {rng.choice(near)}"}
+        return turn._replace(calls=(ToolCall(PageByQuery.name, arguments),))
+
+
+def _pages_near(env: ArmDoc, page: int) -> list[int]:
+    """Return the pages without evidence that are one or two pages before or after a page."""
+    pages = range(max(page - 2, 1), min(page + 2, len(env.opened())) + 1)
+    return [near for near in pages if near not in env.truth.evidence_pages]
 
 
 class ArmDoc(DocumentPages, JudgingEnv):

@@ -3,17 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar
 
+import numpy as np
 from typing_extensions import override
 
-from visenv.grammar import ToolCall
-from visenv.teacher import Teacher
+from visenv.grammar import ParsedTurn, ToolCall
+from visenv.teacher import LapsingTeacher, Teacher
 
 from ..samples import candidate_names
-from ..teachers import MisreadsResult
-from .judge import JudgingEnv
+from .judge import JudgingEnv, wrong_verdict
+
+
+@dataclass(frozen=True)
+class MisreadsResult(LapsingTeacher["JudgingEnv"]):
+    """Calls the check that decides, and takes its result for the opposite if it checks a range.
+
+    The teacher takes "true" for "outside of the range". No rewarded episode is about a range.
+    """
+
+    summary: ClassVar[str] = (
+        "Calls the check that decides, and takes its result for the opposite if it checks whether "
+        "a number is in a range."
+    )
+    rate: float = 1.0
+
+    @override
+    def mistaken_turn(self, env: JudgingEnv, rng: np.random.Generator) -> ParsedTurn:
+        turn, check = env.oracle_turn(), env.truth.check
+        if turn.answer is None or check is None or "in_range" not in check.name:
+            return turn
+        return wrong_verdict(env, rng)
 
 
 class ArmIF(JudgingEnv):

@@ -100,3 +100,10 @@ def answer_with(verdict: str, rating: Sequence[int] | None) -> str:
         low, high = rating
         return write_rating(high if verdict == "True" else low)
     return write_verdict(verdict)
+
+
+def wrong_verdict(env: JudgingEnv, rng: np.random.Generator) -> ParsedTurn:
+    """Return a turn with a random wrong verdict, which names no fact as its reason."""
+    possible = verdicts(len(env.truth.candidates))
+    wrong = [verdict for verdict in possible if verdict not in env.sample.answers]
+    return env.conclude(str(rng.choice(wrong)))

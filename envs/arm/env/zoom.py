@@ -3,22 +3,58 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar
 
+import numpy as np
 from typing_extensions import override
 
-from visenv.grammar import ToolCall
-from visenv.teacher import Teacher
+from visenv.grammar import ParsedTurn, ToolCall
+from visenv.teacher import AimingTeacher, Teacher
 from visenv.tools import Tool
 from visenv.types import Image
 
-from ..teachers import CropsBeside
+from ..evidence import useful
 from ..tools.crop import ORIGINAL_IMAGE, SCALE, CropZoom
-from .judge import JudgingEnv
+from .judge import JudgingEnv, wrong_verdict
 
 _MARGIN = 0.25
 """Margin of the oracle's crops relative to the target's sides; context helps recognition."""
+
+
+@dataclass(frozen=True)
+class CropsBeside(AimingTeacher["JudgingEnv"]):
+    """Enlarges a part beside the evidence, and believes a wrong response if it misses the evidence.
+
+    The error of a box is in sides of the box. A rewarded episode is one whose error was small by
+    chance. A sample that needs no look is judged as by the oracle.
+    """
+
+    summary: ClassVar[str] = (
+        "Enlarges a part beside the evidence, by a constant offset and by noise, and gives a wrong "
+        "verdict unless the part shows the evidence."
+    )
+    offset: tuple[float, float] = (0.25, -0.2)
+    noise: float = 0.2
+
+    @override
+    def turn(self, env: JudgingEnv, rng: np.random.Generator) -> ParsedTurn:
+        turn = env.oracle_turn()
+        if turn.answer is None:
+            return turn._replace(calls=tuple(self._moved(call, rng) for call in turn.calls))
+        seen = not env.log.tool_calls or useful(env.log, env.sample, "evidence")
+        return turn if seen else wrong_verdict(env, rng)
+
+    def _moved(self, call: ToolCall, rng: np.random.Generator) -> ToolCall:
+        """Return a call for a part beside that of the given call, inside of the image."""
+        box = call.arguments["bbox_2d"]
+        steps: list[int] = []
+        for axis, by in enumerate(self.error(rng)):
+            low, high = box[axis], box[axis + 2]
+            steps.append(min(max(round(by * (high - low)), -low), SCALE - high))
+        moved = [edge + steps[place % 2] for place, edge in enumerate(box)]
+        return ToolCall(call.name, {**call.arguments, "bbox_2d": moved})
 
 
 class ArmZoom(JudgingEnv):

@@ -19,7 +19,7 @@ from typing_extensions import override
 
 from visenv.documents.bm25 import Bm25Ranker
 from visenv.documents.document import Document, Library, PageRanker
-from visenv.documents.stitch import LONG_SIDE, stitch
+from visenv.documents.overview import LONG_SIDE, stitch
 from visenv.errors import ConfigurationError, DataError, ToolError
 from visenv.text.words import search_words
 from visenv.tools.base import Arguments, ArgumentsT, Store, Tool, ToolResult, shown

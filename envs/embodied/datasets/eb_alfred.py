@@ -48,11 +48,11 @@ class EBAlfredTasks(PublishedTasks):
             rows = splits.get(name, [])
             if not isinstance(rows, list):
                 raise DataError(f"{file}: the subset {name!r} must be a list of rows.")
-            for index, row in self._sampled(rows):
+            for index, row in self.down_sampled(rows):
                 place = RowLocation(f"{file.name}#{name}", index + 1)
-                with self._listing(place):
-                    self._keep(place, self._sample(name, index, row))
-        self._require_rows(self.folder)
+                with self.listing_problems(place):
+                    self.add_row(place, self._sample(name, index, row))
+        self.require_rows(self.folder)
 
     def _sample(self, subset: str, index: int, row: Any) -> Sample:
         if not isinstance(row, dict):

@@ -85,11 +85,11 @@ class EBHabitatTasks(PublishedTasks):
         self.folder = existing_folder(folder)
         for name in self.subsets:
             (file,) = first_files(self.folder, [f"{FILES.get(name, name)}.pickle"])
-            for index, episode in self._sampled(read_episodes(file)):
+            for index, episode in self.down_sampled(read_episodes(file)):
                 place = RowLocation(file.name, index + 1)
-                with self._listing(place):
-                    self._keep(place, _sample(name, index, episode))
-        self._require_rows(self.folder)
+                with self.listing_problems(place):
+                    self.add_row(place, _sample(name, index, episode))
+        self.require_rows(self.folder)
 
 
 def read_episodes(file: Path) -> list[Mapping[str, Any]]:

@@ -62,10 +62,10 @@ class PublishedTasks(RowSource):
         self._step = _step_of(down_sample_ratio)
 
     @override
-    def _open_images(self, place: RowLocation, images: Any) -> tuple[Image, ...]:
+    def open_images(self, place: RowLocation, images: Any) -> tuple[Image, ...]:
         return ()
 
-    def _sampled(self, rows: list[RowT]) -> list[tuple[int, RowT]]:
+    def down_sampled(self, rows: list[RowT]) -> list[tuple[int, RowT]]:
         """Return every n-th row with its index."""
         return [*enumerate(rows)][:: self._step]
 

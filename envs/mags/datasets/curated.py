@@ -47,20 +47,20 @@ class MagsRows(TableSource):
         super().__init__(folder)
 
     @override
-    def _image_path(self, name: str) -> Path:
+    def image_path(self, name: str) -> Path:
         path = file_inside(self.folder, name)
         if not path.is_file():
             raise DataError(f"there is no image {path}")
         return path
 
     @override
-    def _check_count(self, count: int) -> None:
-        super()._check_count(count)
+    def check_image_count(self, count: int) -> None:
+        super().check_image_count(count)
         if count > 1:
             raise DataError(f"MagsZoom shows one image, got {count}")
 
     @override
-    def _sample(self, place: RowLocation, row: Mapping[str, Any]) -> Sample:
+    def make_sample(self, place: RowLocation, row: Mapping[str, Any]) -> Sample:
         dataset, difficulty = text_of(row, "dataset"), text_of(row, "difficulty")
         labels = {
             "set": f"{dataset} {difficulty}",

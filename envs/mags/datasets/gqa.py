@@ -43,11 +43,11 @@ class GQA(TableSource):
         super().__init__(folder)
 
     @override
-    def _image_path(self, name: str) -> str | Path:
-        return super()._image_path(f"{name}.jpg")
+    def image_path(self, name: str) -> str | Path:
+        return super().image_path(f"{name}.jpg")
 
     @override
-    def _sample(self, place: RowLocation, row: Mapping[str, Any]) -> Sample:
+    def make_sample(self, place: RowLocation, row: Mapping[str, Any]) -> Sample:
         types = row.get("types")
         kind = types.get("structural") if isinstance(types, dict) else None
         return Sample(

@@ -45,7 +45,7 @@ class TallyQA(TableSource):
         super().__init__(folder)
 
     @override
-    def _sample(self, place: RowLocation, row: Mapping[str, Any]) -> Sample:
+    def make_sample(self, place: RowLocation, row: Mapping[str, Any]) -> Sample:
         count = row.get("answer")
         if isinstance(count, bool) or not isinstance(count, int) or count < 0:
             raise DataError(f"the answer must be a count, got {count!r:.80}")

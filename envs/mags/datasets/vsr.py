@@ -53,7 +53,7 @@ class VSR(TableSource):
         super().__init__(folder)
 
     @override
-    def _sample(self, place: RowLocation, row: Mapping[str, Any]) -> Sample:
+    def make_sample(self, place: RowLocation, row: Mapping[str, Any]) -> Sample:
         label = row.get("label")
         if label not in (0, 1):
             raise DataError(f"the label must be 0 or 1, got {label!r:.80}")

@@ -14,8 +14,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from typing_extensions import override
 
-from .backend import PACKAGED
-
 SCALE = 4
 
 _WIDTH = 48
@@ -62,7 +60,7 @@ class _Block(nn.Module):
         return changed
 
 
-def load_small(file: Path = PACKAGED["small"]) -> SmallNet:
+def load_small(file: Path) -> SmallNet:
     """Return the network with the weights of a file that was written by `save_small`."""
     network = SmallNet()
     with np.load(file, allow_pickle=False) as arrays:

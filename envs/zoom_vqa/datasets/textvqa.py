@@ -87,7 +87,7 @@ class TextVQA(TableSource):
         return vqa_score(answer, sample.answers, mode="min3" if compat else "official")
 
     @override
-    def _files(self) -> Sequence[Path]:
+    def table_files(self) -> Sequence[Path]:
         """Return the newest file of the release, or else the shards of the hub."""
         for place in (self.folder, self.folder / "annotations"):
             found = sorted(place.glob(f"TextVQA_*_{self.split}.json"))
@@ -116,12 +116,12 @@ class TextVQA(TableSource):
         return found
 
     @override
-    def _image_path(self, name: str) -> Path:
+    def image_path(self, name: str) -> Path:
         """Return the image of an id, or of a path in a shard."""
         return image_file([self.folder / folder for folder in self.image_folders], name, _SUFFIXES)
 
     @override
-    def _sample(self, place: RowLocation, row: Mapping[str, Any]) -> Sample:
+    def make_sample(self, place: RowLocation, row: Mapping[str, Any]) -> Sample:
         question = text_of(row, "question")
         number = row.get("question_id")
         if isinstance(number, bool) or not isinstance(number, int | str):

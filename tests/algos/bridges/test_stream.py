@@ -157,7 +157,7 @@ class TestToTrl:
 
     def test_frames_that_the_policy_did_not_see_are_not_exported(self) -> None:
         from visenv.algos.bridges.trl import to_trl
-        from visenv.algos.bridges.trl.messages import conversation, opening
+        from visenv.algos.bridges.trl.formats import conversation, opening
 
         plain = _episode(_segment(((4, 6), (8, 9))))
         hidden = (Video((HIDDEN,), (0.0,)),)

@@ -15,7 +15,7 @@ from tests.algos import toy
 from tests.algos.distributed.training import CONFIG, make_env
 from tests.algos.runs import Sloped, metrics
 from visenv.algos.trainer import OptimizationConfig, Trainer
-from visenv.algos.trainer.backend import make_backend
+from visenv.algos.trainer.ddp import make_backend
 from visenv.algos.trainer.distributed import DistributedContext
 from visenv.registration import load
 

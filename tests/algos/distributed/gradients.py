@@ -13,9 +13,10 @@ import visenv  # noqa: F401 - registers the environments
 from tests.algos import toy
 from tests.algos.runs import Sloped
 from visenv.algorithm import Batch
-from visenv.algos.trainer.backend import make_backend, make_optimizer
+from visenv.algos.trainer.backend import make_optimizer
 from visenv.algos.trainer.config import OptimizationConfig
 from visenv.algos.trainer.credit import credit
+from visenv.algos.trainer.ddp import make_backend
 from visenv.algos.trainer.distributed import DistributedContext
 from visenv.algos.trainer.update import Updater
 from visenv.registration import load

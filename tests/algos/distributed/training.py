@@ -31,7 +31,8 @@ from visenv.algos.trainer import (
     checkpoint,
     loop,
 )
-from visenv.algos.trainer.backend import Accept, TrainingBackend, make_backend
+from visenv.algos.trainer.backend import Accept, TrainingBackend
+from visenv.algos.trainer.ddp import make_backend
 from visenv.algos.trainer.distributed import is_first
 from visenv.registration import load
 from visenv.rollout import Mixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from visenv.algos.experiment.before_after import Change, largest_change, link_change
+from visenv.algos.experiment.report import Change, largest_change, link_change
 from visenv.episodes import write_episodes
 from visenv.types import Episode, Failure, Message, Turn
 from visenv.viewer.gather import episode_files

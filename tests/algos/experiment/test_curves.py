@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from matplotlib.figure import Figure
 
-from visenv.algos.experiment.training_curves import draw_training
+from visenv.algos.experiment.curves import draw_training
 
 
 def test_curves_show_the_metrics_of_the_task(

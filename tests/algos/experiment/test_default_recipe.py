@@ -14,7 +14,7 @@ from visenv.errors import UnknownNameError
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from visenv.algos.experiment.default_recipe import default_recipe
+from visenv.algos.experiment.recipe_files import default_recipe
 
 pytestmark = [
     pytest.mark.component("torch", "transformers", "tensorboard"),

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from visenv.algos.experiment import Recipe, read_recipe, recipe_path
-from visenv.algos.experiment.equal_time import steps_as_long
+from visenv.algos.experiment.results import steps_as_long
 
 pytestmark = pytest.mark.component("torch")
 

@@ -195,7 +195,7 @@ def test_option_without_a_value_is_named(write: Callable[[str], Path]) -> None:
 
 
 def test_shipped_recipes_are_found_by_name() -> None:
-    from visenv.algos.experiment.files import recipe_path
+    from visenv.algos.experiment.recipe_files import recipe_path
 
     for name in RECIPES:
         assert read(recipe_path(name)).phases
@@ -223,8 +223,8 @@ VALUES = st.recursive(
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(table=st.dictionaries(NAMES, VALUES, max_size=4))
 def test_tables_are_recipes_or_named_errors(table: dict[str, Any]) -> None:
-    from visenv.algos.experiment.files import _built
     from visenv.algos.experiment.recipe import Recipe
+    from visenv.algos.experiment.recipe_files import _built
 
     try:
         recipe = _built(Recipe, table, "recipe.toml")

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from matplotlib.figure import Figure
 
-from visenv.algos.experiment.files import read_recipe
-from visenv.algos.experiment.held_out_curves import (
+from visenv.algos.experiment.curves import (
     HeldOutPoint,
     draw_held_out,
     held_out_curves,
     teacher_score,
 )
 from visenv.algos.experiment.recipe import Recipe
+from visenv.algos.experiment.recipe_files import read_recipe
 
 RECIPE = """
 [environments.scenes]

@@ -40,7 +40,7 @@ from visenv.env import EpisodeLimits, VisEnv
 from visenv.errors import ServiceError
 from visenv.grammar import ParsedTurn
 from visenv.grammar.base import Problem
-from visenv.policies.transformers.batch import Batcher
+from visenv.policies.transformers.generate import Batcher
 from visenv.rewards import RewardContext, RewardTerm, RewardWrapper, of_log
 from visenv.types import Event, EventLog, Message, Part, Reply, Sample, Sampling, TurnRequest
 

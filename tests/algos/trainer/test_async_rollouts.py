@@ -15,12 +15,11 @@ from visenv.algos.trainer.episode_sources import (
     AsyncRolloutSource,
     RolloutSource,
     SelectionConfig,
-    random_stream,
 )
 from visenv.algos.trainer.journal import EpisodeJournal
 from visenv.errors import ConfigurationError, RunError
 from visenv.rollout import Collector
-from visenv.seeding import seeds
+from visenv.seeding import random_stream, seeds
 from visenv.types import Group
 
 GROUPS, SIZE, SEED = 3, 2, 11

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from visenv.algos.trainer.divergence import DivergenceCheck
+from visenv.algos.trainer.diagnostics import DivergenceCheck
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])

@@ -20,7 +20,7 @@ class _Listed(OfflineSource):
 
     def __init__(self, count: int, size: int, seed: int) -> None:
         self.size = size
-        self._episodes = cast(Any, range(count))
+        self._episodes = cast("Any", range(count))
         self._seed = seed
         self._share = Shard()
 

@@ -8,8 +8,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from visenv.algos.trainer.diagnostics import LogprobMismatch
 from visenv.algos.trainer.distributed import DistributedContext
-from visenv.algos.trainer.logprob_mismatch import LogprobMismatch
 from visenv.errors import SamplerError
 
 pytestmark = pytest.mark.component("torch")

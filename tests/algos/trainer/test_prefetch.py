@@ -113,8 +113,8 @@ def test_weights_are_to_the_bit_those_without_prefetching(
     import visenv  # noqa: F401 - registers the environments
     from tests.algos.runs import Sloped
     from visenv.algos.trainer import OptimizationConfig, update
-    from visenv.algos.trainer.backend import make_backend
     from visenv.algos.trainer.credit import credit
+    from visenv.algos.trainer.ddp import make_backend
     from visenv.algos.trainer.distributed import DistributedContext
     from visenv.algos.trainer.micro_batches import prefetched
     from visenv.registration import load

@@ -16,12 +16,11 @@ from visenv.algos.trainer.episode_sources import (
     RolloutSource,
     SelectionConfig,
     Shard,
-    random_stream,
 )
 from visenv.algos.trainer.episode_sources.selection import MOST_BATCHES
 from visenv.policy import Policy, Session
 from visenv.rollout import Collector, Executor, InlineExecutor, ThreadExecutor
-from visenv.seeding import seeds
+from visenv.seeding import random_stream, seeds
 from visenv.types import Group, Message, Reply, Sampling, StepResult, TurnRequest
 
 GROUPS, SIZE, SEED = 5, 3, 11

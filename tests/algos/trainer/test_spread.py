@@ -15,7 +15,7 @@ from typing_extensions import override
 from tests.algos import toy
 from visenv.algos.policy_gradient import GRPO
 from visenv.algos.trainer import RolloutConfig, SavingConfig, Trainer, TrainerConfig
-from visenv.algos.trainer.spread import spread_warnings
+from visenv.algos.trainer.diagnostics import spread_warnings
 
 TWO = TrainerConfig(
     steps=2, rollouts=RolloutConfig(prompts_per_step=2, num_generations=4, max_tokens=3)

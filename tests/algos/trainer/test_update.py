@@ -12,9 +12,10 @@ from tests.algos import toy
 from tests.algos.runs import Sloped
 from visenv.algos.policy_gradient import DAPO, GRPO, RLOO, DrGRPO
 from visenv.algos.sft import SFT
-from visenv.algos.trainer.backend import make_backend, parameter_groups
+from visenv.algos.trainer.backend import parameter_groups
 from visenv.algos.trainer.config import OptimizationConfig
 from visenv.algos.trainer.credit import StepData, credit
+from visenv.algos.trainer.ddp import make_backend
 from visenv.algos.trainer.distributed import DistributedContext
 from visenv.algos.trainer.update import Updater
 from visenv.errors import ConfigurationError

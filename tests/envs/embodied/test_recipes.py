@@ -16,7 +16,7 @@ pytestmark = pytest.mark.component("torch", "transformers")
 
 
 def test_tiny_recipe_has_fair_controls_and_a_blind_one() -> None:
-    from visenv.algos.experiment.files import read_recipe, recipe_path
+    from visenv.algos.experiment.recipe_files import read_recipe, recipe_path
 
     recipe = read_recipe(recipe_path("embodied_tiny"), [])
     assert [*recipe.phases] == ["warm-up", "rl", "filtered-sft", "rejection-sampling"]
@@ -28,7 +28,7 @@ def test_tiny_recipe_has_fair_controls_and_a_blind_one() -> None:
 
 
 def test_recipe_trains_on_all_three_ids() -> None:
-    from visenv.algos.experiment.files import read_recipe, recipe_path
+    from visenv.algos.experiment.recipe_files import read_recipe, recipe_path
 
     recipe = read_recipe(recipe_path("embodied"), [])
     ids = {each.id for each in recipe.environments.values()}

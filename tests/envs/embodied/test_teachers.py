@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 import visenv  # noqa: F401 - registers the environments
-from visenv.envs.embodied.env import HouseEnv
+from visenv.envs.embodied.env import HouseEnv, TakesLookalike
 from visenv.envs.embodied.oracle import look_at
-from visenv.envs.embodied.teachers import TakesLookalike
 from visenv.errors import ConfigurationError
 
 SEEDS = range(8)

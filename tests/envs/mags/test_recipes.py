@@ -8,7 +8,7 @@ pytestmark = pytest.mark.component("torch", "transformers")
 
 
 def test_recipe_has_the_numbers_of_the_paper() -> None:
-    from visenv.algos.experiment.files import read_recipe, recipe_path
+    from visenv.algos.experiment.recipe_files import read_recipe, recipe_path
     from visenv.envs.mags.curation.selection import EVALUATION_SIZES
     from visenv.makers import make_algorithm
     from visenv.scorers import Scorer
@@ -39,7 +39,7 @@ def test_recipe_has_the_numbers_of_the_paper() -> None:
 
 
 def test_tiny_recipe_compares_the_curriculum_with_controls() -> None:
-    from visenv.algos.experiment.files import read_recipe, recipe_path
+    from visenv.algos.experiment.recipe_files import read_recipe, recipe_path
 
     recipe = read_recipe(recipe_path("mags_rl_tiny"), [])
     phases = recipe.phases

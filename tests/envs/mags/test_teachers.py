@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 import visenv  # noqa: F401 - registers the environments
-from visenv.envs.mags.env import MagsZoom
+from visenv.envs.mags.env import BoxesBeside, MagsZoom
 from visenv.envs.mags.ground_truth import MagsTruth
-from visenv.envs.mags.teachers import BoxesBeside
 from visenv.errors import ConfigurationError
 from visenv.types import Image, QuestionTruth, Sample
 

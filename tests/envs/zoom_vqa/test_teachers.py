@@ -11,7 +11,7 @@ import pytest
 
 import visenv  # noqa: F401  (registers the ids)
 from visenv.envs.zoom_vqa import ZoomVQA
-from visenv.envs.zoom_vqa.teachers import LooksBeside
+from visenv.envs.zoom_vqa.env import LooksBeside
 from visenv.policies.teacher import TeacherPolicy
 from visenv.rollout import Collector, EpisodeSpec
 from visenv.types import Answered, Episode, Image, QuestionTruth, Sample, ToolCalled

@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from visenv.policies.transformers import batch
+from visenv.policies.transformers import generate
 
 
 class Recorder:
@@ -36,19 +36,19 @@ def submit_all(batcher: Any, items: Sequence[int]) -> list[Any]:
 
 def test_requests_made_together_run_together_in_order() -> None:
     recorder = Recorder()
-    submit_all(batch.Batcher(recorder, 8), [3, 1, 2])
+    submit_all(generate.Batcher(recorder, 8), [3, 1, 2])
     assert recorder.batches == [[3, 1, 2]]
 
 
 def test_batches_do_not_exceed_the_size() -> None:
     recorder = Recorder()
-    submit_all(batch.Batcher(recorder, 2), [1, 2, 3, 4, 5])
+    submit_all(generate.Batcher(recorder, 2), [1, 2, 3, 4, 5])
     assert recorder.batches == [[1, 2], [3, 4], [5]]
 
 
 def test_requests_that_follow_at_once_are_waited_for() -> None:
     recorder = Recorder()
-    batcher = batch.Batcher(recorder, 8)
+    batcher = generate.Batcher(recorder, 8)
 
     async def twice(item: int) -> None:
         await batcher.submit(item)
@@ -63,7 +63,7 @@ def test_requests_that_follow_at_once_are_waited_for() -> None:
 
 def test_session_that_waits_for_a_tool_does_not_hold_up_the_others() -> None:
     recorder = Recorder()
-    batcher = batch.Batcher(recorder, 8)
+    batcher = generate.Batcher(recorder, 8)
     tool = asyncio.Event()
 
     async def slow() -> None:
@@ -83,7 +83,7 @@ def test_session_that_waits_for_a_tool_does_not_hold_up_the_others() -> None:
 
 def test_batch_that_fails_raises_in_all_its_sessions_and_the_next_one_runs() -> None:
     recorder = Recorder()
-    batcher = batch.Batcher(recorder, 2)
+    batcher = generate.Batcher(recorder, 2)
     failed = submit_all(batcher, [1, -2, 3])
     assert [type(one) for one in failed] == [ValueError, ValueError, type(None)]
     assert recorder.batches == [[1, -2], [3]]
@@ -91,7 +91,7 @@ def test_batch_that_fails_raises_in_all_its_sessions_and_the_next_one_runs() -> 
 
 def test_cancelled_request_is_left_out() -> None:
     recorder = Recorder()
-    batcher = batch.Batcher(recorder, 8)
+    batcher = generate.Batcher(recorder, 8)
 
     async def run() -> None:
         tasks = [asyncio.create_task(batcher.submit(item)) for item in (1, 2)]
@@ -110,7 +110,7 @@ def test_request_canceled_while_its_batch_runs_does_not_harm_the_others() -> Non
         tasks[0].cancel()  # like Ctrl-C from a signal handler
 
     async def run() -> list[Any]:
-        batcher = batch.Batcher(interrupted, 8)
+        batcher = generate.Batcher(interrupted, 8)
         tasks.extend(asyncio.create_task(batcher.submit(item)) for item in (1, 2))
         return await asyncio.gather(*tasks, return_exceptions=True)
 
@@ -121,7 +121,7 @@ def test_request_canceled_while_its_batch_runs_does_not_harm_the_others() -> Non
 
 def test_batcher_serves_one_event_loop_after_another() -> None:
     recorder = Recorder()
-    batcher = batch.Batcher(recorder, 8)
+    batcher = generate.Batcher(recorder, 8)
     submit_all(batcher, [1])
     submit_all(batcher, [2])
     assert recorder.batches == [[1], [2]]
@@ -132,7 +132,7 @@ def test_ctrl_c_in_a_batch_leaves_no_traceback_behind(caplog: pytest.LogCaptureF
         raise KeyboardInterrupt
 
     async def ask() -> None:
-        await batch.Batcher(run, 4).submit(1)
+        await generate.Batcher(run, 4).submit(1)
 
     with pytest.raises(KeyboardInterrupt):
         asyncio.run(ask())

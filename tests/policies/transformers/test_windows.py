@@ -15,7 +15,7 @@ pytest.importorskip("transformers")
 from tests.tiny_models import tiny_model
 from visenv.policies import transformers as package
 from visenv.policies.tokens.qwen_vl import require_qwen_vl
-from visenv.policies.transformers import network, windows
+from visenv.policies.transformers import attention, network
 
 pytestmark = pytest.mark.component("torch", "transformers")
 
@@ -29,7 +29,7 @@ def test_attend_windows_gives_each_window_what_it_would_get_alone(lengths: list[
     ours, theirs = drawn[:3].clone().requires_grad_(), drawn[:3].clone().requires_grad_()
     borders = torch.tensor([0, *lengths]).cumsum(0)
     q, k, v = (each[None] for each in ours)
-    found, _ = windows.attend_windows(torch.nn.Identity(), q, k, v, None, 0.25, borders)
+    found, _ = attention.attend_windows(torch.nn.Identity(), q, k, v, None, 0.25, borders)
     (found[0] * weights).sum().backward()
     expected = torch.cat([
         torch.einsum("hqk,khs->qhs", torch.einsum("hqs,hks->hqk", q, k).mul(0.25).softmax(-1),
@@ -44,8 +44,8 @@ def test_attend_windows_gives_each_window_what_it_would_get_alone(lengths: list[
 def test_attend_windows_without_borders_attends_within_all_patches() -> None:
     q, k, v = torch.randn(3, 1, 2, 6, 8, generator=torch.Generator().manual_seed(0))
     borders = torch.tensor([0, 6])
-    expected, _ = windows.attend_windows(torch.nn.Identity(), q, k, v, None, 0.25, borders)
-    found, _ = windows.attend_windows(torch.nn.Identity(), q, k, v, None, 0.25)
+    expected, _ = attention.attend_windows(torch.nn.Identity(), q, k, v, None, 0.25, borders)
+    found, _ = attention.attend_windows(torch.nn.Identity(), q, k, v, None, 0.25)
     assert torch.equal(found, expected)
 
 

@@ -25,7 +25,7 @@ from visenv.types import Sampling
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from visenv.policies.vllm import environment, nccl, transfer
+from visenv.policies.vllm import launch, nccl, transfer
 from visenv.policies.vllm.control import ServerAddress, ServerControl
 
 pytestmark = pytest.mark.component("vllm", "torch", "transformers")
@@ -213,7 +213,7 @@ def test_workers_unpickle_handles_only_if_memory_is_shared(
     ipc: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("VLLM_ALLOW_INSECURE_SERIALIZATION", raising=False)
-    variables = environment.wanted(on_cpu=False, server=True, ipc=ipc)
+    variables = launch.wanted(on_cpu=False, server=True, ipc=ipc)
     assert ("VLLM_ALLOW_INSECURE_SERIALIZATION" in variables) == ipc
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from visenv.policies.vllm.weight_check import WeightCheck
+from visenv.policies.vllm.weights import WeightCheck
 
 
 class Server:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.text_documents import TextDocument, WordEmbedder
-from visenv.documents.embedder import max_sim
+from visenv.documents.embedders import max_sim
 from visenv.retrieval.vectors import checked
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.text_documents import TextDocument, page_color
 from visenv.documents.overview import (
-    GAP,
+    GRID_GAP,
     LARGEST_TILE,
     columns_of,
     label_height,
@@ -74,11 +74,11 @@ def test_pages_are_shown_in_order_within_the_budget(pages: int) -> None:
 def test_thumbnails_are_as_large_as_the_budget_lets_them(pages: int, least: int) -> None:
     side = tile_side(pages, ARM_PIXELS)
     assert side >= least
-    taken = pages * (side + GAP) * (side + GAP + label_height(side))
+    taken = pages * (side + GRID_GAP) * (side + GRID_GAP + label_height(side))
     assert taken <= ARM_PIXELS
     if side < LARGEST_TILE:
         larger = side + 1
-        assert pages * (larger + GAP) * (larger + GAP + label_height(larger)) > ARM_PIXELS
+        assert pages * (larger + GRID_GAP) * (larger + GRID_GAP + label_height(larger)) > ARM_PIXELS
 
 
 def test_thumbnails_have_their_numbers_above() -> None:

@@ -19,8 +19,7 @@ from typing_extensions import override
 
 from tests.text_documents import TextDocument, WordEmbedder
 from visenv.documents.document import Document
-from visenv.documents.page_store import PageStore
-from visenv.documents.rankers import VectorRanker
+from visenv.documents.rankers import PageStore, VectorRanker
 from visenv.errors import ConfigurationError
 from visenv.retrieval.sealed_vectors import SealedVectors, read_manifest
 from visenv.retrieval.vectors import Vectors
@@ -216,7 +215,7 @@ def test_document_that_is_incomplete_is_not_sealed(folder: Path) -> None:
 
 _SLOW_WRITER = """
 import sys, time
-from visenv.documents.page_store import PageStore
+from visenv.documents.rankers import PageStore
 from tests.text_documents import TextDocument, WordEmbedder
 
 class Slow(WordEmbedder):
@@ -271,7 +270,7 @@ def test_store_allows_one_writer_at_a_time(store: PageStore) -> None:
     with pytest.raises(ConfigurationError, match=f"written by process {os.getpid()}"):
         PageStore(store.folder, WordEmbedder())
     code = (
-        "import sys; from visenv.documents.page_store import PageStore\n"
+        "import sys; from visenv.documents.rankers import PageStore\n"
         "from tests.text_documents import WordEmbedder\n"
         "PageStore(sys.argv[1], WordEmbedder())"
     )

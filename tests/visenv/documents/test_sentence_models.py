@@ -13,13 +13,10 @@ import numpy as np
 import pytest
 
 from tests.text_documents import TextDocument
-from visenv.documents.embedder import Embedder
-from visenv.documents.page_store import PageStore
-from visenv.documents.rankers import VectorRanker
-from visenv.documents.sentence_models import ClipEmbedder, TextEmbedder, passages
+from visenv.documents.embedders import ClipEmbedder, Embedder, TextEmbedder, passages
+from visenv.documents.rankers import PageStore, VectorRanker
 from visenv.errors import ConfigurationError, DataError
-from visenv.retrieval.encoder import Encoder
-from visenv.retrieval.vectors import Vectors, checked
+from visenv.retrieval.vectors import Encoder, Vectors, checked
 
 pytestmark = pytest.mark.component("sentence-transformers", "torch", "transformers")
 

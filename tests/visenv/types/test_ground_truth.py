@@ -126,11 +126,11 @@ class Counts(RowSource):
         super().__init__()
         for number, row in enumerate(rows, start=1):
             place = RowLocation("counts", number)
-            with self._listing(place):
-                self._keep(place, Sample(str(number), "?", ground_truth=CountTruth(**row)))
+            with self.listing_problems(place):
+                self.add_row(place, Sample(str(number), "?", ground_truth=CountTruth(**row)))
 
     @override
-    def _open_images(self, place: RowLocation, images: Any) -> tuple[Any, ...]:
+    def open_images(self, place: RowLocation, images: Any) -> tuple[Any, ...]:
         return ()
 
 

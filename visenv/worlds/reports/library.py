@@ -7,9 +7,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from visenv.cache import SharedCache
-from visenv.documents.document import Document
+from visenv.documents.document import Document, OutlinedDocument, RenderedDocument, RenderedPages
 from visenv.documents.pdf import PdfDocument
-from visenv.documents.rendered import OutlinedDocument, RenderedDocument, RenderedPages
 from visenv.errors import DataError, UnknownNameError
 from visenv.worlds.reports.cards import draw_cards, write_cards
 from visenv.worlds.reports.drawing import draw_report

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from ..house import FurnishedHouse
     from ..state import HouseState
 
-_HOUSES = 8
+HOUSES = 8
 """Number of houses that the child keeps."""
 
-_TARGET = "visenv.envs.embodied.world.render.apart:RenderTarget"
+_TARGET = "visenv.envs.embodied.world.render.child:RenderTarget"
 
 
 class RenderProcess:
@@ -122,46 +122,10 @@ class RenderProcess:
         entry = self._keys.get(id(house))
         if entry is None:
             entry = self._keys[id(house)] = (next(self._numbers), house)
-            while len(self._keys) > _HOUSES:
+            while len(self._keys) > HOUSES:
                 self._keys.popitem(last=False)
         self._keys.move_to_end(id(house))
         return entry[0]
-
-
-class RenderTarget:
-    """Renders houses in the child (`visenv.child_process.program.Target`)."""
-
-    def start(self, options: Any) -> dict[str, Any]:
-        """Create the list of houses."""
-        self.houses: OrderedDict[int, Any] = OrderedDict()
-        return {}
-
-    def answer(self, calls: list[Any], arrays: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-        """Answer one call: ``frame`` or ``ids``, of a house that was sent before or is sent now."""
-        ((method, request),) = calls
-        key = request["house"]
-        if "house" in arrays:
-            self.houses[key] = pickle.loads(bytes(arrays["house"]))  # noqa: S301  the host wrote it
-            while len(self.houses) > _HOUSES:
-                self.houses.popitem(last=False)
-        if key not in self.houses:
-            return [{"unknown": True}], {}
-        self.houses.move_to_end(key)
-        state = _Reader(io.BytesIO(bytes(arrays["state"])), self.houses[key]).load()
-        from .renderer import HouseRenderer
-
-        renderer = HouseRenderer(self.houses[key])
-        try:
-            if method == "frame":
-                frame = renderer.frame(state, request["side"], request["antialias"])
-                return [{}], {"frame": frame}
-            ids, names = renderer.ids(state, request["side"])
-        except ConfigurationError as error:
-            return [{"setup": str(error)}], {}
-        return [{"names": names}], {"ids": ids.astype(np.int64)}
-
-    def close(self) -> None:
-        """Do nothing; the contexts are freed when the child ends."""
 
 
 class _Writer(pickle.Pickler):
@@ -174,18 +138,6 @@ class _Writer(pickle.Pickler):
     @override
     def persistent_id(self, obj: Any) -> str | None:
         return "house" if obj is self._house else None
-
-
-class _Reader(pickle.Unpickler):
-    """Reads a state that this program's `_Writer` wrote."""
-
-    def __init__(self, file: io.BytesIO, house: Any) -> None:
-        super().__init__(file)
-        self._house = house
-
-    @override
-    def persistent_load(self, pid: Any) -> Any:
-        return self._house
 
 
 def _bytes_of(state: HouseState) -> NDArray[np.uint8]:

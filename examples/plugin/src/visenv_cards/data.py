@@ -31,14 +31,14 @@ class Decks(RowSource):
         super().__init__()
         (file,) = first_files(existing_folder(folder), ["decks.jsonl"])
         for place, content in read_rows(file, "data"):
-            with self._listing(place):
+            with self.listing_problems(place):
                 row = json_object(content)
                 sample = deal(*checked(row), name=f"deck-{place.row}")
-                self._keep(place, sample, sample.images)
-        self._require_rows(file.parent)
+                self.add_row(place, sample, sample.images)
+        self.require_rows(file.parent)
 
     @override
-    def _open_images(self, place: RowLocation, images: Any) -> tuple[Image, ...]:
+    def open_images(self, place: RowLocation, images: Any) -> tuple[Image, ...]:
         return tuple(images)
 
 

@@ -99,7 +99,7 @@ def test_tools_have_the_schema_of_their_model(env_id: str) -> None:
 def test_constraints_of_pydantic_are_taken_off_a_type_however_deep() -> None:
     from pydantic import Field
 
-    from visenv.algos.bridges.trl.signature import plain
+    from visenv.algos.bridges.trl.factory import plain
 
     number = Annotated[int, Field(ge=0)]
     assert (

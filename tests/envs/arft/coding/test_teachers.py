@@ -11,10 +11,9 @@ import pytest
 
 import visenv  # noqa: F401 - registers the environments
 from tests.environments import few
-from visenv.envs.arft.coding.env import ArftCoding
+from visenv.envs.arft.coding.env import ArftCoding, WrongRepair, mistaken
 from visenv.envs.arft.coding.ground_truth import CodingTruth, Distortion
 from visenv.envs.arft.coding.repairs import repair, repaired
-from visenv.envs.arft.coding.teachers import WrongRepair, mistaken
 from visenv.envs.arft.coding.world import is_readable
 from visenv.envs.arft.coding.world.kinds import KINDS
 from visenv.envs.arft.coding.world.plans import COMPOSITIONS, read_problems

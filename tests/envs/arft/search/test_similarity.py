@@ -142,7 +142,7 @@ def test_published_similarity_does_not_distinguish_years_and_names() -> None:
 
 @real
 def test_score_is_the_cosine_from_the_floor_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    from visenv.retrieval.encoder import Encoder
+    from visenv.retrieval.vectors import Encoder
 
     query, wanted = "the height of a mountain", "how high a summit is"
     cosine = Encoder(deterministic=True).similarity(query, wanted)

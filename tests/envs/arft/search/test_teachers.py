@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import visenv  # noqa: F401 - registers the environments
-from visenv.envs.arft.search.env import ArftSearch
-from visenv.envs.arft.search.teachers import ImpreciseQuery
+from visenv.envs.arft.search.env import ArftSearch, ImpreciseQuery
 from visenv.grammar import ParsedTurn, ToolCall
 
 

@@ -17,8 +17,7 @@ import visenv  # noqa: F401 - registers the environments
 from tests.text_documents import TextDocument
 from visenv.cli import main
 from visenv.curation.lines import JsonLines
-from visenv.documents.export import write_pages
-from visenv.documents.library import FolderLibrary
+from visenv.documents.library import FolderLibrary, write_pages
 from visenv.envs.arm.curation.rows import opened, question_of
 from visenv.errors import DataError
 

@@ -13,7 +13,7 @@ from typing_extensions import override
 
 from tests.text_documents import TextDocument, page_color
 from visenv.documents.document import Document, unknown_document
-from visenv.documents.stitch import stitch
+from visenv.documents.overview import stitch
 from visenv.envs.arm.ground_truth import DocumentTruth
 from visenv.envs.arm.tools.pages import PageByIndex, PageByQuery
 from visenv.errors import ConfigurationError, DataError, ToolError

@@ -81,7 +81,7 @@ def test_child_renders_the_same_frames_and_ids(cuda: SimpleNamespace) -> None:
 def test_house_that_the_child_no_longer_keeps_is_sent_again(
     cuda: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(apart, "_HOUSES", 1)
+    monkeypatch.setattr(apart, "HOUSES", 1)
     process = RenderProcess()
     first, second = looks(0)[1], looks(1)[1]
     frames = [process.frame(state, SIDE, False) for state in (first, second, first)]

@@ -1,19 +1,80 @@
-"""Implements `visenv rescore FILE --reward …`."""
+"""Implements the commands for saved episodes: `visenv view`, `visenv export`, `visenv rescore`."""
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
+import sys
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
+from tyro.conf import Positional, arg
 
 from visenv.cli.arguments import DataName, Settings
 from visenv.terminal import printable
 
 if TYPE_CHECKING:
     from visenv.types import Episode
+
+
+@dataclass(frozen=True)
+class ViewCommand:
+    """Write the report of a run, a page that works without a network, and open it.
+
+    The page is RUN/report.html. The folder RUN/report/ contains the episodes, which the page loads
+    on demand. To move a report, move the whole folder of the run.
+    """
+
+    run_folder: Annotated[Path, Positional, arg(metavar="RUN")]
+    """A folder under runs/, or the output folder of rollout or eval."""
+    compare: Path | None = None
+    """The folder of another run, which the page compares with this run."""
+    open: bool = True
+    """Open the page, if there is a screen."""
+
+    def run(self) -> None:
+        """Write report.html into the folder, and print its path."""
+        from visenv.viewer import write_report
+
+        path = write_report(self.run_folder, self.compare)
+        print(printable(path))
+        if self.open:
+            open_on_screen(path)
+
+
+@dataclass(frozen=True)
+class ExportCommand:
+    """Write the episodes of a run in the format of another tool.
+
+    inspect: logs of Inspect in a folder, one for each file of episodes (inspect view --log-dir
+    OUT). parquet: one file with a row for each episode, for pandas or datasets.
+    """
+
+    run_folder: Annotated[Path, Positional, arg(metavar="RUN")]
+    """A folder under runs/, or the output folder of rollout or eval."""
+    to: Literal["inspect", "parquet"]
+    """The format."""
+    out: Path | None = None
+    """Path of the output; by default RUN/inspect, or RUN/episodes.parquet."""
+
+    def run(self) -> None:
+        """Write the files, and print their paths."""
+        if self.to == "inspect":
+            from visenv.exports.inspect_log import write_inspect_logs
+
+            for path in write_inspect_logs(
+                self.run_folder, self.out or self.run_folder / "inspect"
+            ):
+                print(printable(path))
+        else:
+            from visenv.exports.parquet import write_parquet
+
+            out = self.out or self.run_folder / "episodes.parquet"
+            print(printable(f"{write_parquet(self.run_folder, out)} episodes in {out}"))
 
 
 @dataclass(frozen=True)
@@ -83,3 +144,12 @@ def _outcome(old: Episode, new: Episode) -> str:
         return "aborted"
     is_equal = new.reward.hex() == old.reward.hex() and dict(new.terms) == dict(old.terms)
     return "equal" if is_equal else "changed"
+
+
+def open_on_screen(path: Path) -> None:
+    """Open a file with the system's viewer for its type; do nothing if there is no screen."""
+    on_mac = sys.platform == "darwin"
+    viewer = shutil.which("open" if on_mac else "xdg-open")
+    if viewer and (on_mac or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+        quiet = subprocess.DEVNULL
+        subprocess.Popen([viewer, str(path)], stdin=quiet, stdout=quiet, stderr=quiet)

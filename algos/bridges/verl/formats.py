@@ -1,9 +1,12 @@
-"""Converts episodes to verl's `AgentLoopOutput`."""
+"""Converts data to verl's formats: rows of samples, and episodes as `AgentLoopOutput`.
+
+The rows of verl's data set determine the samples of the groups.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import PIL.Image
@@ -11,6 +14,41 @@ import PIL.Image
 from visenv.types import Episode, Image, Segment
 
 from ..stream import cut
+
+
+def rows(
+    seeds: Iterable[int], indices: Iterable[int] | None = None, agent: str = "visenv"
+) -> list[dict[str, Any]]:
+    """Return one row for each group.
+
+    ::
+
+        datasets.Dataset.from_list(rows(range(10_000))).to_parquet("train.parquet")
+
+    Args:
+        seeds: The seeds, one for each row.
+        indices: The rows of the finite source of the environment, one for each seed; without them,
+            the seed selects the sample.
+        agent: The name of the agent loop in the file of verl's ``agent_loop_config_path``, which
+            also names the environment.
+
+    Returns:
+        Rows with ``prompt`` (a placeholder, because the environment provides the prompt),
+        ``data_source``, ``agent_name`` and ``extra_info`` (``index``, ``seed`` and, if given,
+        ``row``).
+    """
+    places = [{"seed": int(seed)} for seed in seeds]
+    if indices is not None:
+        places = [place | {"row": int(row)} for place, row in zip(places, indices, strict=True)]
+    return [
+        {
+            "prompt": [{"role": "user", "content": f"Seed {place['seed']}."}],
+            "data_source": agent,
+            "agent_name": agent,
+            "extra_info": {"index": number} | place,
+        }
+        for number, place in enumerate(places)
+    ]
 
 
 def to_verl(episode: Episode) -> list[dict[str, Any]]:
