@@ -27,12 +27,14 @@ class MediaSpan(NamedTuple):
         start: Index of its first token.
         end: Index after its last token.
         spans: Its placeholders: one span for an image; a video with text in between has several.
+        template_id: The token that the chat template writes for it.
     """
 
     item: Visual
     start: int
     end: int
     spans: tuple[Span, ...]
+    template_id: int
 
 
 class Checkpoint(NamedTuple):
