@@ -1,4 +1,4 @@
-"""Tests that vLLM samples models of other families than Qwen-VL like the trainer, by their tokens."""
+"""Tests that vLLM samples models of other families than Qwen-VL as the trainer does."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ pytest.importorskip("torchvision")
 
 from tests.policies.transformers import families
 from tests.policies.transformers.tiny_families import proof
+from tests.policies.vllm.prompts import read_by_vllm
 from visenv.policies.transformers import TransformersPolicy
+from visenv.policies.vllm import sampler
 
 if TYPE_CHECKING:
     from visenv.policies.vllm import VLLMPolicy
@@ -34,6 +36,9 @@ BOUND = 1e-5
 """Largest difference of log-probabilities in float32; 5e-6 was measured."""
 
 GREEDY = Sampling(0.0, 12)
+
+READ = ("lfm2_vl", "glm46v", "qwen2_vl", "qwen3_5", "llava_onevision", "qwen3_vl_moe")
+"""Further families whose prompts vLLM's processor reads as visenv does."""
 
 
 @pytest.fixture(scope="module", params=few([*families.IN_VLLM], 1))
@@ -187,3 +192,34 @@ def test_other_tokens_than_the_engines_are_an_error_with_the_family(
     monkeypatch.setattr(family, "show", longer)
     with pytest.raises(PolicyError, match=f"'{name}' differs .* instead of .* same checkpoint"):
         talk.alone(vllm, 0, [talk.shown("a", talk.picture(1))])
+
+
+# ------------------------------------------------------------------------------ without an engine
+
+
+def conversations(name: str, folder: Path) -> list[Any]:
+    return proof.converse(TransformersPolicy(families.build(name, folder), threads=1))
+
+
+@pytest.mark.parametrize("read", few([*READ], 2))
+def test_prompt_of_a_family_that_the_cpu_build_may_not_compute_is_read_as_ours(
+    read: str, tmp_path: Path
+) -> None:
+    sessions = conversations(read, tmp_path)
+    assert [len(session.stream.images) for session in sessions] == [3, 1]
+    for prompt in read_by_vllm(tmp_path, sessions):
+        assert prompt.found == prompt.expected
+
+
+def test_line_breaks_next_to_images_of_gemma_are_an_error(tmp_path: Path) -> None:
+    """Check two neighboring images: vLLM joins the line breaks between them to one token."""
+    sessions = conversations("gemma3", tmp_path)
+    neighbors, single = read_by_vllm(tmp_path, sessions)
+    assert single.found == single.expected
+    vocabulary = sessions[0]._family._processor.tokenizer.get_vocab()
+    four, two = vocabulary["\n" * 4], vocabulary["\n" * 2]
+    parts = ([two, two] if token == four else [token] for token in neighbors.found)
+    parted = [token for part in parts for token in part]
+    assert parted == neighbors.expected
+    with pytest.raises(PolicyError, match="'gemma3' differs"):
+        sampler._require_same(neighbors.expected, neighbors.found, "gemma3")
