@@ -64,13 +64,13 @@ def qwen3_5() -> tuple[Any, Any]:
     )  # fmt: skip
     text = _text(
         "qwen3_5_text", tokenizer, layer_types=["linear_attention", "full_attention"],
+        hidden_size=32, num_attention_heads=4, num_key_value_heads=2, head_dim=16,
         linear_key_head_dim=8, linear_value_head_dim=8, linear_num_key_heads=2,
-        linear_num_value_heads=4, **_rope(
-            partial_rotary_factor=0.5, mrope_section=[4, 2, 2], mrope_interleaved=True
-        ),
+        linear_num_value_heads=4,
+        **_rope(partial_rotary_factor=0.5, mrope_section=[2, 1, 1], mrope_interleaved=True),
     )  # fmt: skip
     config = t.Qwen3_5Config(
-        vision_config={**_TOWER, "num_position_embeddings": 64},
+        vision_config={**_TOWER, "num_position_embeddings": 64, "out_hidden_size": 32},
         text_config=text,
         **_ids(tokenizer, _QWEN),
     )
