@@ -1,5 +1,5 @@
 # ruff: noqa: E402 - threads and path must be set before the imports
-"""Measures how exact the padded computation is for a tiny model of each family.
+"""Measures how exact the padded computation and vLLM are for a tiny model of each family.
 
 The models are those of the tests (`tests/policies/transformers/families.py`): real architectures
 with random weights in float32. Without num2words, SmolVLM is left out. `--write` replaces the table
@@ -17,15 +17,20 @@ os.environ["OMP_NUM_THREADS"] = "1"
 import sys
 import tempfile
 import warnings
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from tests.policies.transformers import families
 from tests.policies.transformers.tiny_families import proof
+from tests.policies.vllm.conftest import SMALL
+from tests.policies.vllm.prompts import read_by_vllm
 from visenv.policies.transformers import TransformersPolicy
+from visenv.policies.vllm import VLLMPolicy
 
 PAGE = ROOT / "docs/models.md"
 BEGIN, END = (
@@ -34,8 +39,9 @@ BEGIN, END = (
 )
 COLUMNS = (
     "type", "kind", "first turn", "sampled", "scored", "padded", "gradient", "other pixels",
+    "vLLM reads", "vLLM samples",
 )  # fmt: skip
-HEAD = f"| {' | '.join(COLUMNS)} |\n|---|---|---{'|--:' * 5}|\n"
+HEAD = f"| {' | '.join(COLUMNS)} |\n|---|---|---{'|--:' * 5}|---|--:|\n"
 
 
 def row(name: str, folder: Path) -> str:
@@ -56,7 +62,36 @@ def row(name: str, folder: Path) -> str:
     about = (families.FAMILIES[name].__doc__ or "").partition(": ")[2].rstrip(".")
     cells = [f"`{name}`", about, "equal" if found == expected else "DIFFERS"]
     cells += [*(f"{number:.1e}" for number in numbers), f"{change:.2f}"]
+    cells += [tokens_in_vllm(folder, sessions), difference_in_vllm(folder, policy)]
     return f"| {' | '.join(cells)} |\n"
+
+
+def tokens_in_vllm(folder: Path, sessions: Sequence[Any]) -> str:
+    """Return whether vLLM's processor reads conversations as visenv; ``"-"`` if it fails."""
+    try:
+        prompts = read_by_vllm(folder, sessions)
+    except Exception as error:  # noqa: BLE001 - whatever vLLM raises
+        print(f"vLLM's processor fails: {error!r}", file=sys.stderr)
+        return "-"
+    return "equal" if all(found == expected for found, expected in prompts) else "DIFFERS"
+
+
+def difference_in_vllm(folder: Path, policy: TransformersPolicy) -> str:
+    """Return the largest difference of vLLM's log-probabilities from a forward pass.
+
+    The result is ``"-"`` if vLLM does not sample the model on a CPU, reads other tokens, or changes
+    the class of transformers in this process so that there is no stock model to compare with.
+    """
+    try:
+        engine = VLLMPolicy(folder, **SMALL)
+        try:
+            sessions = proof.converse(engine)
+        finally:
+            engine.close()
+        return f"{proof.score_differences(policy, folder, sessions).sampled:.1e}"
+    except Exception as error:  # noqa: BLE001 - whatever vLLM raises
+        print(f"vLLM does not sample: {error!r}", file=sys.stderr)
+        return "-"
 
 
 def with_table(page: str, table: str) -> str:
@@ -74,7 +109,9 @@ def main() -> None:
             print("smolvlm is left out: its processor needs num2words", file=sys.stderr)
             continue
         with tempfile.TemporaryDirectory() as folder:
-            table += row(name, Path(folder))
+            found = row(name, Path(folder))
+        print(found, end="", file=sys.stderr, flush=True)
+        table += found
     print(table)
     if "--write" in sys.argv[1:]:
         PAGE.write_text(with_table(PAGE.read_text(), table))

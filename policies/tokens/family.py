@@ -27,12 +27,14 @@ class MediaSpan(NamedTuple):
         start: Index of its first token.
         end: Index after its last token.
         spans: The placeholders: one span for an image; a video with text in between has several.
+        template_id: The token that the chat template writes for the image or the video.
     """
 
     item: Visual
     start: int
     end: int
     spans: tuple[Span, ...]
+    template_id: int
 
 
 class Checkpoint(NamedTuple):

@@ -111,7 +111,7 @@ class GenericFamily:
                 runs.append(PlaceholderRun(place, length))
             place += length
         span = ImageSpan(item.sha256, tuple(runs), self._placeholder_id, self._patches(made))
-        return [*made.token_ids], MediaSpan(item, start, place, (span,))
+        return [*made.token_ids], MediaSpan(item, start, place, (span,), self._template_id)
 
     def inputs(self, items: Sequence[Visual]) -> dict[str, torch.Tensor]:
         """Return the arguments of the model for the images of a batch, row by row."""

@@ -93,7 +93,9 @@ class QwenVL:
         runs = self._runs(item, start)
         token_ids = [token for run in runs for token in run.token_ids]
         spans = tuple([run.span for run in runs if run.span is not None])
-        return token_ids, MediaSpan(item, start, start + len(token_ids), spans)
+        return token_ids, MediaSpan(
+            item, start, start + len(token_ids), spans, spans[0].placeholder_id
+        )
 
     def inputs(self, items: Sequence[Visual]) -> dict[str, torch.Tensor]:
         """Return the patches and grids of the images and videos of a batch, as arguments."""

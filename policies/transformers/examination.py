@@ -27,6 +27,9 @@ _SIDE = 448
 _OTHERS = {"vLLM": "vllm", "TRL": "trl", "verl": "verl"}
 """Other samplers and trainers, with their packages."""
 
+_PACKED = ("TRL", "verl")
+"""Those that take only models with the packed path."""
+
 
 class Finding(NamedTuple):
     """Describes one property of a checkpoint, as one row of a table."""
@@ -62,8 +65,9 @@ def examine(model: str) -> Iterator[Finding]:
     yield Finding("padded path", _verdict(not packs), "packed instead" if packs else "")
     for name, package in _OTHERS.items():
         why = "" if find_spec(package) else f"the package {package} is not installed"
-        detail = why if packs else "Qwen2.5-VL and Qwen3-VL only"
-        yield Finding(name, _verdict(packs), detail)
+        possible = packs or name not in _PACKED
+        detail = why if possible else "Qwen2.5-VL and Qwen3-VL only"
+        yield Finding(name, _verdict(possible), detail)
 
 
 def _verdict(possible: bool) -> str:

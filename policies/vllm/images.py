@@ -1,4 +1,7 @@
-"""Computes the size of images without processing them, because an engine processes them itself."""
+"""Computes the size of Qwen-VL's images without processing them; an engine processes them itself.
+
+Other families have no such function: `GenericFamily` runs their processor to count tokens.
+"""
 
 from __future__ import annotations
 

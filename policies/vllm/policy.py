@@ -27,7 +27,7 @@ from .weights import WeightUpdate
 
 
 class VLLMPolicy(RestartableSampler[EngineThread]):
-    """Samples from a Qwen2.5-VL or Qwen3-VL checkpoint with vLLM's engine.
+    """Samples from a checkpoint of any family that vLLM supports, with vLLM's engine.
 
     Turns are batched continuously, so that episodes do not wait for each other. Keys and values of
     shared prefixes are cached (prefix caching), and images are processed once by their hash. The

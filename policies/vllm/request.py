@@ -26,7 +26,8 @@ class EngineRequest(NamedTuple):
     """Describes one turn to sample.
 
     Attributes:
-        token_ids: The prompt, with one placeholder for each image and video.
+        token_ids: The prompt, with the one token that the chat template writes for each image and
+            video.
         images: The images, in the order of their placeholders.
         temperature: Sampling temperature; 0 is greedy.
         seed: Seed of this turn.

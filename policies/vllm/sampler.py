@@ -174,7 +174,8 @@ class EngineSampler(EnginePolicy[TokenSession]):
     ) -> FinishReason:
         """Add a piece to the turn so far; return ``"abort"`` if the turn continues."""
         if piece.prompt_ids is not None:
-            _require_same([*prompt, *said.token_ids], piece.prompt_ids)
+            ours = [*prompt, *said.token_ids]
+            _require_same(ours, piece.prompt_ids, self.codec.family.name)
         said.token_ids += piece.token_ids
         said.logprobs += piece.logprobs
         said.versions += [piece.version] * len(piece.token_ids)
@@ -206,11 +207,11 @@ def _rest(request: EngineRequest, said: SampledTokens) -> EngineRequest:
 
 
 def _collapsed(stream: TokenStream) -> list[int]:
-    """Return the stream with one placeholder for each image and video."""
+    """Return the stream with the token that the template writes for each image and video."""
     collapsed: list[int] = []
     end = 0
     for shown in stream.shown:
-        collapsed += [*stream.token_ids[end : shown.start], shown.spans[0].placeholder_id]
+        collapsed += [*stream.token_ids[end : shown.start], shown.template_id]
         end = shown.end
     return collapsed + stream.token_ids[end:]
 
@@ -224,16 +225,17 @@ def _write(
     stream.versions[len(stream.versions) - len(said.versions) :] = said.versions
 
 
-def _require_same(ours: Sequence[int], theirs: Sequence[int]) -> None:
-    """Check that the engine read the same tokens as the trainer will."""
+def _require_same(ours: Sequence[int], theirs: Sequence[int], family: str) -> None:
+    """Check that the engine read the same tokens as the trainer will; `family` is the model's."""
     if ours == theirs:
         return
     shorter = min(len(ours), len(theirs))
     at = next((k for k in range(shorter) if ours[k] != theirs[k]), shorter)
     raise PolicyError(
-        f"vLLM's prompt differs from that of visenv: {len(theirs)} tokens instead of {len(ours)}, "
-        f"the first difference at token {at}. Usually its image processor resizes differently: "
-        "give both the same checkpoint, min_pixels and max_pixels."
+        f"vLLM's prompt for a model of type {family!r} differs from that of visenv: {len(theirs)} "
+        f"tokens instead of {len(ours)}, the first difference at token {at}; usually its processor "
+        "resizes or tiles images differently, so give both the same checkpoint, min_pixels and "
+        "max_pixels."
     )
 
 

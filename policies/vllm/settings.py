@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from visenv.errors import ConfigurationError, PolicyError
+from visenv.errors import ConfigurationError
 
 from ..tokens.codec import Codec
 from ..tokens.config import read_config
@@ -63,14 +63,17 @@ class EngineSettings:
             raise ConfigurationError(f"sleep_level must be 0, 1 or 2, got {self.sleep_level}.")
 
     def codec(self) -> Codec:
-        """Return the codec, which computes the sizes of images without processing them.
+        """Return the codec.
+
+        It computes the sizes of images without processing them for Qwen-VL; for other families, it
+        runs the processor.
 
         Raises:
             RunError: If there is no such checkpoint.
             PolicyError: If the checkpoint is not supported; the message says why.
         """
         rows = read_config(self.model).text_config.vocab_size
-        codec = Codec(
+        return Codec(
             str(self.model),
             rows,
             self.min_pixels,
@@ -78,12 +81,6 @@ class EngineSettings:
             self.video,
             image_encoder=ImageMeter,
         )
-        if not codec.family.packs:
-            raise PolicyError(
-                f"Models of type {codec.family.name!r} are not sampled with vLLM yet: sample with "
-                "the policy itself (without a sampler)."
-            )
-        return codec
 
     def arguments(self, codec: Codec, transfer: str) -> dict[str, Any]:
         """Return the arguments of vLLM's `EngineArgs`.

@@ -29,7 +29,6 @@ from visenv.errors import PolicyError
 from visenv.pretrained import load_pretrained
 
 _COLUMNS = 16
-_HEAD, _EMBEDDING = "lm_head.weight", "embed_tokens.weight"
 
 
 def plain_name(name: str) -> str:
@@ -79,6 +78,8 @@ class WeightManifest:
 
     Attributes:
         shapes: Shape of each weight, by its name in transformers, in the order of the model.
+        embedding: Name of the embedding.
+        head: Name of the head.
         tied: Whether the head is the embedding.
     """
 
@@ -88,7 +89,10 @@ class WeightManifest:
             empty = transformers.AutoModelForImageTextToText.from_config(config)
         state: Mapping[str, torch.Tensor] = empty.state_dict()
         self.shapes = {name: tuple(weight.shape) for name, weight in state.items()}
-        self.tied: bool = config.tie_word_embeddings
+        embedding, head = empty.get_input_embeddings(), empty.get_output_embeddings()
+        names = {module: f"{name}.weight" for name, module in empty.named_modules()}
+        self.embedding, self.head = names[embedding], names[head]
+        self.tied: bool = head.weight is embedding.weight
 
     def deliver(
         self, weights: Iterable[tuple[str, torch.Tensor]], dtype: torch.dtype, packs: bool
@@ -126,6 +130,7 @@ class WeightUpdate:
         self.dtype = dtype
         self.sums: dict[str, int] = {}
         self._weights = weights
+        self._embedding, self._head = manifest.embedding, manifest.head
         self._tied = manifest.tied
         self._packs = packs
         self._names = {plain_name(name): name for name in manifest.shapes}
@@ -137,17 +142,17 @@ class WeightUpdate:
             return dict(shapes)
         ordered = {}
         for name, shape in shapes.items():
-            if plain_name(name) != _HEAD:
+            if name != self._head:
                 ordered[name] = shape
-            if plain_name(name) == _EMBEDDING and self._packs:
-                ordered[_HEAD] = shape
+            if name == self._embedding and self._packs:
+                ordered[self._head] = shape
         return ordered
 
     def __iter__(self) -> Iterator[tuple[str, torch.Tensor]]:
         try:
             for name, weight in self._weights:
                 plain = plain_name(name)
-                if self._tied and plain == _HEAD:
+                if self._tied and plain == plain_name(self._head):
                     continue
                 self._wrong = self._fault(name, weight)
                 if self._wrong:
@@ -192,11 +197,12 @@ class WeightUpdate:
         return ""
 
     def _send(self, plain: str, weight: torch.Tensor) -> Iterator[tuple[str, torch.Tensor]]:
+        name = self._names[plain]
         self.sums[plain] = sum_of(weight)
-        yield self._names[plain], weight
-        if plain == _EMBEDDING and _HEAD in self.shapes and self._tied:
-            self.sums[_HEAD] = self.sums[plain]
-            yield _HEAD, weight
+        yield name, weight
+        if name == self._embedding and self._head in self.shapes and self._tied:
+            self.sums[plain_name(self._head)] = self.sums[plain]
+            yield self._head, weight
 
 
 def compare(sent: Mapping[str, int], held: Mapping[str, int], whole: bool) -> None:

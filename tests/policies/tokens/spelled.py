@@ -8,7 +8,7 @@ from typing import Any
 import transformers
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 
-WORDS = ("the", "▁the", "▁<", "\n\n")
+WORDS = ("the", "▁the", "▁<", "\n\n", "\n\n\n", "\n\n\n\n")
 """Tokens of more than one character in the tokenizer with byte fallback."""
 
 
@@ -24,6 +24,7 @@ def with_byte_fallback(control: Sequence[str], *, adds_blank: bool = False) -> A
     pieces = ["<unk>", *bytes_, *letters, "he", "▁t", *WORDS]
     vocabulary = {piece: place for place, piece in enumerate(pieces)}
     merges = [("h", "e"), ("▁", "t"), ("t", "he"), ("▁t", "he"), ("▁", "<"), ("\n", "\n")]
+    merges += [("\n\n", "\n\n"), ("\n\n", "\n")]
     built = Tokenizer(models.BPE(vocabulary, merges, unk_token="<unk>", byte_fallback=True))
     blanks = normalizers.Replace(" ", "▁")
     before = [normalizers.Prepend("▁")] if adds_blank else []

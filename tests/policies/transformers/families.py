@@ -27,6 +27,9 @@ FAMILIES: dict[str, Callable[[], tuple[Any, Any]]] = {
 }
 """Functions that return the processor and the configuration of a family, by the type of model."""
 
+IN_VLLM = ("idefics3", "internvl", "mistral3", "smolvlm")
+"""The families that vLLM's CPU build computes."""
+
 
 def build(name: str, folder: Path) -> Path:
     """Write a checkpoint of a family, and return its folder."""

@@ -21,7 +21,6 @@ from tests.policies.transformers import families
 from tests.policies.transformers.test_trees import segment as segment_of
 from tests.policies.transformers.tiny_families import proof
 from visenv.policies.transformers import TransformersPolicy, padded
-from visenv.policies.vllm import settings
 
 if TYPE_CHECKING:
     from visenv.policies.transformers import TokenSession
@@ -218,8 +217,6 @@ def test_options_without_effect_are_refused_by_name(folder: Path, name: str) -> 
         TransformersPolicy(folder, max_pixels=1000)
     with pytest.raises(PolicyError, match=f"{name}.* as frames"):
         TransformersPolicy(folder, video="native")
-    with pytest.raises(PolicyError, match=f"'{name}' are not sampled with vLLM"):
-        settings.EngineSettings(folder).codec()
 
 
 def test_image_that_the_processor_refuses_fails_its_own_episode(

@@ -30,7 +30,9 @@ from visenv.policies.vllm.worker import WeightSums
 pytestmark = [pytest.mark.component("torch", "transformers"), pytest.mark.timeout(120)]
 
 REQUEST = EngineRequest([1, 2, 3], (), 1.0, 0, 5)
-MANIFEST: Any = SimpleNamespace(shapes={"model.norm.weight": (2,)}, tied=False)
+MANIFEST: Any = SimpleNamespace(
+    shapes={"model.norm.weight": (2,)}, tied=False, embedding="", head=""
+)
 
 
 class Courier:
@@ -318,7 +320,7 @@ def test_failed_transfer_leaves_the_other_weights_to_be_gathered(
     client, weights = connect(), trainers()
     if fault == "the server refuses":
         monkeypatch.setattr(client._transfer, "send", refuse)
-    manifest: Any = SimpleNamespace(shapes=shapes, tied=False)
+    manifest: Any = SimpleNamespace(shapes=shapes, tied=False, embedding="", head="")
     with pytest.raises(PolicyError, match=r"server refused|must be"):
         client.load(WeightUpdate(manifest, weights, torch.float32, packs=False), 1)
     assert len(gathered) < 5

@@ -175,10 +175,12 @@ def test_resizing_other_than_the_engines_is_noticed(
     monkeypatch.setattr(vllm3, "codec", other)
     # 64 x 64 pixels are 4 x 4 placeholders, 48 x 48 are 3 x 3. Before them are <|im_start|>user\n,
     # "look: " and <|vision_start|>, so the tenth placeholder is the first that only one side has.
-    prompt = r"instead of \d+, the first difference at token \d+"
+    prompt = r"'qwen3_vl' .*: (\d+) tokens instead of (\d+), the first difference at token (\d+)"
     with pytest.raises(PolicyError, match=prompt) as raised:
         talk.alone(vllm3, 0, [talk.shown("a", talk.picture(1))])
-    theirs, ours, place = map(int, re.findall(r"\d+", str(raised.value)))
+    found = re.search(prompt, str(raised.value))
+    assert found is not None
+    theirs, ours, place = map(int, found.groups())
     assert theirs - ours == 16 - 9
     session = other.open(0)
     session.observe(talk.shown("a", talk.picture(1)))

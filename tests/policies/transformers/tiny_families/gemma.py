@@ -64,7 +64,7 @@ def gemma4() -> tuple[Any, Any]:
     rows = rows_of(tokenizer)
     text = text_config(
         t.Gemma4TextConfig, rows, layer_types=["sliding_attention", "full_attention"],
-        sliding_window=16, global_head_dim=8, vocab_size_per_layer_input=rows,
+        sliding_window=16, global_head_dim=32, vocab_size_per_layer_input=rows,
         hidden_size_per_layer_input=8, num_kv_shared_layers=0,
         use_bidirectional_attention="vision",
     )  # fmt: skip

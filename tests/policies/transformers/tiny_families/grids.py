@@ -24,7 +24,7 @@ _PATCHES: dict[str, Any] = {
 }  # fmt: skip
 _TOWER: dict[str, Any] = {
     "depth": 2, "hidden_size": 32, "intermediate_size": 48, "num_heads": 4, "patch_size": 14,
-    "out_hidden_size": 32,
+    "out_hidden_size": 64,
 }  # fmt: skip
 
 
@@ -34,7 +34,7 @@ def _ids(tokenizer: Any, named: dict[str, str]) -> dict[str, Any]:
 
 def _rope(**others: Any) -> dict[str, Any]:
     """Return rotary positions; the sections are pairs of dimensions for time, height and width."""
-    sections = {"mrope_section": [2, 1, 1], "rope_type": "default", "rope_theta": 10_000.0}
+    sections = {"mrope_section": [8, 4, 4], "rope_type": "default", "rope_theta": 10_000.0}
     return {"rope_parameters": {**sections, **others}}
 
 
@@ -46,7 +46,7 @@ def qwen2_vl() -> tuple[Any, Any]:
         t.Qwen2VLImageProcessor(**_PATCHES), tokenizer, videos,
         chat_template=published("qwen2_5_vl"),
     )  # fmt: skip
-    tower = {"depth": 2, "embed_dim": 32, "num_heads": 4, "patch_size": 14, "hidden_size": 32}
+    tower = {"depth": 2, "embed_dim": 32, "num_heads": 4, "patch_size": 14, "hidden_size": 64}
     config = t.Qwen2VLConfig(
         vision_config=tower,
         text_config=_text("qwen2_vl_text", tokenizer),
@@ -63,12 +63,14 @@ def qwen3_5() -> tuple[Any, Any]:
         chat_template=published("qwen3_5_think"),
     )  # fmt: skip
     text = _text(
-        "qwen3_5_text", tokenizer, layer_types=["linear_attention", "full_attention"], head_dim=16,
+        "qwen3_5_text", tokenizer, layer_types=["linear_attention", "full_attention"],
+        hidden_size=32, num_attention_heads=4, num_key_value_heads=2, head_dim=16,
         linear_key_head_dim=8, linear_value_head_dim=8, linear_num_key_heads=2,
-        linear_num_value_heads=4, **_rope(partial_rotary_factor=0.5, mrope_interleaved=True),
+        linear_num_value_heads=4,
+        **_rope(partial_rotary_factor=0.5, mrope_section=[2, 1, 1], mrope_interleaved=True),
     )  # fmt: skip
     config = t.Qwen3_5Config(
-        vision_config={**_TOWER, "num_position_embeddings": 64},
+        vision_config={**_TOWER, "num_position_embeddings": 64, "out_hidden_size": 32},
         text_config=text,
         **_ids(tokenizer, _QWEN),
     )

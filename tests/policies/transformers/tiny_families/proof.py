@@ -58,7 +58,7 @@ class GradientDifference(NamedTuple):
     vision: float
 
 
-def converse(policy: TransformersPolicy) -> list[TokenSession]:
+def converse(policy: Any) -> list[TokenSession]:
     """Return two conversations that were sampled together, with 3 turns and 3 images, and 1."""
     talk = Talk()
     pictures = [talk.picture(1, 100, 80), talk.picture(2, 60, 90), talk.picture(3, 84, 84)]
