@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from visenv.errors import ConfigurationError
 
+from ..trainer.launch import launch
 from .experiment import run_recipe
-from .launch import launch
+from .recipe import Recipe
 from .recipe_files import default_recipe, read_recipe, read_sweep, recipe_path
 from .sweep import run_sweep
 
@@ -31,19 +32,25 @@ def train(words: Sequence[str]) -> None:
     env = take_env(given)
     if env is not None:
         recipe = default_recipe(env, given)
-        if not launch(recipe, words):
+        if not _launch(recipe, words):
             run_recipe(recipe)
         return
     path = recipe_path(given.pop(0) if given and not given[0].startswith("-") else _MAIN_JOB)
     if "--sweep" in given:
         arms = _take_arms(given)
-        recipe, sweep = read_sweep(path, given)
-        if not launch(recipe, words):
-            run_sweep(recipe, sweep, arms)
+        recipe, runs, minutes = read_sweep(path, given)
+        if not _launch(recipe, words):
+            run_sweep(recipe, runs, minutes, arms)
     else:
         recipe = read_recipe(path, given)
-        if not launch(recipe, words):
+        if not _launch(recipe, words):
             run_recipe(recipe)
+
+
+def _launch(recipe: Recipe, words: Sequence[str]) -> bool:
+    """Run the command in the processes of the recipe; return False if this process runs it."""
+    timeout = max(phase.timeout for phase in recipe.phases.values())
+    return launch(words, recipe.num_processes, timeout)
 
 
 def take_env(words: list[str]) -> str | None:

@@ -22,6 +22,26 @@ PROCESS_NAMES: Final = (
 )
 """Names that `DistributedContext` checks in every run."""
 
+LAUNCHER_NAMES: Final = (
+    PrivateName(
+        "torch.distributed.launcher.api:LaunchConfig",
+        "starts the processes of a run",
+        parameters=(
+            *("min_nodes", "max_nodes", "nproc_per_node", "run_id", "rdzv_backend"),
+            *("rdzv_endpoint", "max_restarts", "signals_to_handle", "shutdown_timeout"),
+        ),
+    ),
+    PrivateName("torch.distributed.launcher.api:elastic_launch", "starts the processes of a run"),
+    PrivateName(
+        "torch.distributed.elastic.multiprocessing:SignalException", "ends when a signal arrives"
+    ),
+    PrivateName(
+        "torch.distributed.elastic.multiprocessing.errors:ChildFailedError",
+        "ends with the status of the process that failed",
+    ),
+)
+"""Names that `launch` checks before it starts several processes."""
+
 KERNEL_NAMES: Final = (
     PrivateName(
         "deepspeed.comm.torch:build_shm_op",

@@ -26,15 +26,9 @@ from visenv.private_names import check_private_names
 from .backend import Accept, TrainingBackend, make_optimizer, parameter_groups
 from .config import OptimizationConfig
 from .distributed import DistributedContext
-from .optimizer_shards import (
-    PartedModule,
-    frozen_config,
-    is_in_parts,
-    load_shards,
-    optimizer_slots,
-    save_shard,
-)
+from .optimizer_shards import load_shards, save_shard
 from .private_names import ZERO_NAMES
+from .zero_slots import PartedModule, frozen_config, is_in_parts, optimizer_slots
 
 _DECIDED = ("gradient_clipping", "gradient_accumulation_steps", "train_micro_batch_size_per_gpu")
 """Options of DeepSpeed that the run sets, and that a configuration must not contain."""

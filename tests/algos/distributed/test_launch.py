@@ -15,7 +15,7 @@ import pytest
 
 from tests.algos.runs import small_sweep
 from visenv.algos.experiment import read_recipe
-from visenv.algos.experiment.launch import launch
+from visenv.algos.trainer.launch import launch
 from visenv.errors import ConfigurationError
 
 from .launching import ROOT, environment
@@ -86,11 +86,10 @@ def test_error_of_the_processes_is_printed_once(tmp_path: Path) -> None:
 
 def test_launched_process_trains_itself(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "job.toml").write_text(TOML)
-    recipe = read_recipe(tmp_path / "job.toml", [])
-    assert recipe.num_processes == 2
-    assert not launch(replace(recipe, num_processes=1), ["job.toml"])
+    assert read_recipe(tmp_path / "job.toml", []).num_processes == 2
+    assert not launch(["job.toml"], 1, timeout=1)
     monkeypatch.setitem(os.environ, "LOCAL_RANK", "0")
-    assert not launch(recipe, ["job.toml"])
+    assert not launch(["job.toml"], 2, timeout=1)
 
 
 def test_number_of_processes_is_at_least_one(tmp_path: Path) -> None:

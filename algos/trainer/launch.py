@@ -8,33 +8,37 @@ import sys
 import uuid
 from collections.abc import Sequence
 
-from ..trainer.distributed import is_launched
-from ..trainer.interrupt import STOP_SIGNALS
-from .recipe import Recipe
+from visenv.private_names import check_private_names
+
+from .distributed import is_launched
+from .interrupt import STOP_SIGNALS
+from .private_names import LAUNCHER_NAMES
 
 _INTERRUPTED = 130
 """Exit status after Ctrl-C, as of the command without several processes."""
 
 
-def launch(recipe: Recipe, words: Sequence[str]) -> bool:
-    """Run ``visenv train`` in the processes of a recipe, and wait until they have ended.
+def launch(words: Sequence[str], num_processes: int, timeout: float) -> bool:
+    """Run ``visenv train`` in several processes, and wait until they have ended.
 
     The processes print errors and progress. A signal that stops a run is sent to all of them. A
     process that fails ends the others.
 
     Args:
-        recipe: The recipe, whose `num_processes` are started.
         words: The arguments of the command.
+        num_processes: The number of processes.
+        timeout: Seconds in which the processes write a checkpoint after a signal.
 
     Returns:
-        False if this process trains itself: a launcher has started it, or the recipe has one
-        process.
+        False if nothing was started: a launcher has started this process, or one process is enough.
 
     Raises:
+        ConfigurationError: If PyTorch lacks a name of its launcher.
         SystemExit: With the status of the process that failed first, or 130 after a signal.
     """
-    if recipe.num_processes == 1 or is_launched():
+    if num_processes == 1 or is_launched():
         return False
+    check_private_names(LAUNCHER_NAMES)
     from torch.distributed.elastic.multiprocessing import SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.launcher.api import LaunchConfig, elastic_launch
@@ -42,14 +46,13 @@ def launch(recipe: Recipe, words: Sequence[str]) -> bool:
     config = LaunchConfig(
         min_nodes=1,
         max_nodes=1,
-        nproc_per_node=recipe.num_processes,
+        nproc_per_node=num_processes,
         run_id=uuid.uuid4().hex,
         rdzv_backend="c10d",
         rdzv_endpoint="localhost:0",  # a free port
         max_restarts=0,
         signals_to_handle=",".join(["SIGINT", *(number.name for number in STOP_SIGNALS)]),
-        # A process that writes its checkpoint is not killed.
-        shutdown_timeout=int(max(phase.timeout for phase in recipe.phases.values())),
+        shutdown_timeout=int(timeout),
     )
     # torchrun sets this number, too. accelerate warns if it is not set.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
