@@ -5,10 +5,10 @@
     checkpoints/step_000123/
         policy/            the output of `TrainablePolicy.save`, with its checksums
         optimizer/         the state of the optimizer, in shards (`optimizer_shards`)
-        logs/              copies of metrics.jsonl and evaluations.jsonl, with their checksums
+        logs/              copies of metrics.jsonl and evaluations.jsonl, the sizes of the saved
+                           episodes (episodes.json), and the checksums of these files
         state.json         the number of steps, the version of the policy, the settings of the run,
-                           the checksums of all files except logs, and the sizes of the files of
-                           episodes that the run has saved
+                           and the checksums of all files except logs
 
 No random state is saved, because every step draws from random streams that depend only on the seed
 of the run and the number of the step. Nothing depends on the number of processes, so a run can be
@@ -152,10 +152,8 @@ class Checkpoints:
         self._processes.wait()
         files = self._in_shares(partial, files_below(partial))
         if self._processes.first:
-            copy_logs(logs, partial / LOGS)  # after the others: they contain times
-            state = self._state(step) | {"files": files}
-            state["episodes"] = {path.name: path.stat().st_size for path in episodes}
-            write_text(partial / STATE, json.dumps(sealed(state)))
+            copy_logs(logs, episodes, partial / LOGS)  # after the others: they contain times
+            write_text(partial / STATE, json.dumps(sealed(self._state(step) | {"files": files})))
 
     def _in_shares(self, folder: Path, names: Sequence[str]) -> dict[str, str]:
         """Return the checksums of files, of which each process reads a share."""
@@ -247,8 +245,11 @@ def save_weights(policy: TrainablePolicy[Any], folder: Path) -> None:
     write_checksums(folder)
 
 
-def copy_logs(logs: Sequence[Path], folder: Path) -> None:
-    """Sync files of metrics, and copy them to a new folder, with their checksums."""
+def copy_logs(logs: Sequence[Path], episodes: Sequence[Path], folder: Path) -> None:
+    """Sync files of metrics, and copy them to a new folder, with their checksums.
+
+    The file ``episodes.json`` contains the size in bytes of each file of episodes.
+    """
     folder.mkdir()
     for log in logs:
         if log.exists():
@@ -256,6 +257,8 @@ def copy_logs(logs: Sequence[Path], folder: Path) -> None:
                 sync(log)
             with disk_errors(folder / log.name):
                 (folder / log.name).write_bytes(log.read_bytes())
+    sizes = {path.name: path.stat().st_size for path in episodes}
+    write_text(folder / "episodes.json", json.dumps(sizes))
     write_checksums(folder)
 
 

@@ -89,8 +89,7 @@ def _check_metrics(phase: Path, checkpoint: Path, problems: list[str]) -> None:
 
 def _check_episodes(phase: Path, checkpoint: Path, problems: list[str]) -> None:
     """Append a problem if files of episodes are missing or have another size."""
-    state = read_file(checkpoint / "state.json", problems)
-    saved = state.get("episodes") if isinstance(state, dict) else None
+    saved = read_file(checkpoint / "logs/episodes.json", problems)
     sizes = saved if isinstance(saved, dict) else {}
     paths = {phase / "episodes" / name: sizes[name] for name in sizes if _NAME.fullmatch(name)}
     changed = [path for path, size in paths.items() if _size(path) != size]

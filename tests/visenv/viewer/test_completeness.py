@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from visenv.checksums import sealed
 from visenv.viewer.completeness import check_phases, check_settings, check_steps
 
 ROWS = ['{"step": 1, "loss": 0.5}\n', '{"step": 2, "loss": 0.25}\n']
@@ -23,8 +22,7 @@ def run(tmp_path: Path) -> Path:
     (phase / "metrics.jsonl").write_text("".join([*ROWS, '{"step": 3, "loss": 0.125}\n']))
     (checkpoint / "logs/metrics.jsonl").write_text("".join(ROWS))
     (phase / "episodes/step_000002.jsonl").write_text("{}\n")
-    state = {"step": 2, "episodes": {"step_000002.jsonl": 3}}
-    (checkpoint / "state.json").write_text(json.dumps(sealed(state)))
+    (checkpoint / "logs/episodes.json").write_text('{"step_000002.jsonl": 3}')
     (tmp_path / "recipe.json").write_text("{}")
     (tmp_path / "results.json").write_text('{"scores": {}, "steps": {"rl": 3}}')
     return tmp_path
@@ -90,7 +88,7 @@ def test_file_of_episodes_that_is_missing_or_has_another_size_is_named(
 @pytest.mark.parametrize(
     "episodes", [["step_000002.jsonl"], {"../metrics.jsonl": 1, "\0": 2, "a" * 999: None}, 3]
 )
-def test_state_with_other_fields_of_episodes_is_no_error(run: Path, episodes: object) -> None:
-    state = run / "rl/checkpoints/step_000002/state.json"
-    state.write_text(json.dumps({"episodes": episodes}))
+def test_sizes_of_other_types_and_names_are_no_error(run: Path, episodes: object) -> None:
+    sizes = run / "rl/checkpoints/step_000002/logs/episodes.json"
+    sizes.write_text(json.dumps(episodes))
     assert problems_of(run) == []
