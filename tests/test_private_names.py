@@ -71,7 +71,7 @@ def test_private_names_without_an_entry_are_found() -> None:
     assert {
         ("algos/trainer/distributed.py", "_set_pg_timeout"),
         ("algos/trainer/zero.py", "_get_norm_groups"),  # in a string
-        ("algos/trainer/optimizer_shards.py", "_parameters"),  # of PyTorch; not of `DDPBackend`
+        ("algos/trainer/zero_slots.py", "_parameters"),  # of PyTorch; not of `DDPBackend`
         ("algos/trainer/zero.py", "parameter_offload"),  # of an engine, without an underscore
         ("algos/bridges/trl/trainer.py", "_generate"),  # overridden
         ("algos/bridges/trl/trainer.py", "_log_metric"),  # inherited
