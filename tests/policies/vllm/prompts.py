@@ -7,7 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from visenv.policies.vllm import environment, sampler
+from visenv.policies.vllm import launch, sampler
 from visenv.policies.vllm.request import EngineRequest
 from visenv.policies.vllm.settings import EngineSettings
 
@@ -34,7 +34,7 @@ def read_by_vllm(folder: Path, sessions: Sequence[TokenSession]) -> list[Prompt]
         folder: The checkpoint.
         sessions: Conversations with a policy of this checkpoint.
     """
-    environment.prepare(on_cpu=True, inside=True)
+    launch.prepare(on_cpu=True, inside=True)
     from vllm import EngineArgs
     from vllm.renderers import renderer_from_config
 

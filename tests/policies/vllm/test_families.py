@@ -201,6 +201,8 @@ def conversations(name: str, folder: Path) -> list[Any]:
     return proof.converse(TransformersPolicy(families.build(name, folder), threads=1))
 
 
+# transformers 5.17 converts a tensor of PyTorch by `numpy.array`.
+@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 @pytest.mark.parametrize("read", few([*READ], 2))
 def test_prompt_of_a_family_that_the_cpu_build_may_not_compute_is_read_as_ours(
     read: str, tmp_path: Path
@@ -216,10 +218,8 @@ def test_line_breaks_next_to_images_of_gemma_are_an_error(tmp_path: Path) -> Non
     sessions = conversations("gemma3", tmp_path)
     neighbors, single = read_by_vllm(tmp_path, sessions)
     assert single.found == single.expected
-    vocabulary = sessions[0]._family._processor.tokenizer.get_vocab()
-    four, two = vocabulary["\n" * 4], vocabulary["\n" * 2]
-    parts = ([two, two] if token == four else [token] for token in neighbors.found)
-    parted = [token for part in parts for token in part]
-    assert parted == neighbors.expected
+    assert neighbors.found != neighbors.expected
+    decode = sessions[0]._family._processor.tokenizer.decode
+    assert decode(neighbors.found) == decode(neighbors.expected)
     with pytest.raises(PolicyError, match="'gemma3' differs"):
         sampler._require_same(neighbors.expected, neighbors.found, "gemma3")
