@@ -19,7 +19,7 @@ from visenv.packages import missing_package
 from visenv.received import require_trust
 
 NAMESPACE = "visenv"
-_VLLM = "visenv.policies.vllm:"  # needs PyTorch too, which its extra installs
+_VLLM = "visenv.policies.vllm."  # needs PyTorch too, which its extra installs
 
 
 CORE = Family(
@@ -89,8 +89,8 @@ POLICIES: dict[str, str] = {
     "random": "visenv.policies.random:RandomPolicy",
     "openai": "visenv.policies.openai:OpenAIPolicy",
     "transformers": "visenv.policies.transformers:TransformersPolicy",
-    "vllm": "visenv.policies.vllm:VLLMPolicy",
-    "vllm-server": "visenv.policies.vllm:VLLMServerPolicy",
+    "vllm": "visenv.policies.vllm.policy:VLLMPolicy",
+    "vllm-server": "visenv.policies.vllm.server_policy:VLLMServerPolicy",
     "direct": "visenv.policies.baselines:DirectPolicy",
     "cot": "visenv.policies.baselines:ChainOfThoughtPolicy",
     "rag": "visenv.policies.baselines:RetrievalPolicy",
