@@ -127,9 +127,11 @@ def test_scorer_without_its_package_names_the_extra(
 ) -> None:
     from visenv.scorers import Scorer
 
-    hidden(monkeypatch, package)
-    if package == "torch":  # a missing transformers would be named first
+    if package == "torch":
+        # A missing transformers would be named first. It is imported before PyTorch is hidden,
+        # because a transformers that has not found PyTorch would fail in later tests.
         pytest.importorskip("transformers")
+    hidden(monkeypatch, package)
     with pytest.raises(ConfigurationError, match=rf"'{package}': pip install 'visenv\[{extra}\]'"):
         Scorer.parse(scorer).counts()  # creates the service, which reads the versions
 
@@ -140,6 +142,7 @@ def test_vllm_policy_without_pytorch_names_the_extra_vllm(
 ) -> None:
     from visenv.registration import load
 
+    pytest.importorskip("transformers")  # with PyTorch, for later tests
     for module in [*sys.modules]:
         if module.startswith("visenv.policies.vllm"):
             monkeypatch.delitem(sys.modules, module)
