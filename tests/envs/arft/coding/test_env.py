@@ -369,7 +369,7 @@ def test_rows_of_another_data_set_are_distorted_the_same_every_time(
         ({"prompt": "breif"}, UnknownNameError, "brief"),
         ({"world": "tini"}, UnknownNameError, "tiny"),
         ({"turn": 3}, UnknownNameError, "turns"),
-        ({"turns": 1}, ConfigurationError, "2 turns"),
+        ({"turns": 1}, ConfigurationError, "turns must be at least 2"),
         ({"turns": 2.5}, ConfigurationError, "whole number"),
         ({"image_pixels": 0}, ConfigurationError, "whole number"),
         ({"problems": ["drak"]}, UnknownNameError, "dark"),

@@ -369,7 +369,7 @@ def test_web_is_asked_with_the_key_of_the_environment(monkeypatch: pytest.Monkey
         ({"world": "tini"}, UnknownNameError, "tiny"),
         ({"passage": 3}, UnknownNameError, "passages"),
         ({"problems": ["dark"]}, UnknownNameError, "visenv/ArftSearch-v0"),
-        ({"turns": 1}, ConfigurationError, "2 turns"),
+        ({"turns": 1}, ConfigurationError, "turns must be at least 2"),
         ({"passages": 0}, ConfigurationError, "whole number"),
         ({"passages": True}, ConfigurationError, "whole number"),
         ({"hops": [4]}, ConfigurationError, "hops must be among"),
