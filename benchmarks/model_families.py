@@ -18,6 +18,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Sequence
+from contextlib import closing
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -83,11 +84,8 @@ def difference_in_vllm(folder: Path, policy: TransformersPolicy) -> str:
     the class of transformers in this process so that there is no stock model to compare with.
     """
     try:
-        engine = VLLMPolicy(folder, **SMALL)
-        try:
+        with closing(VLLMPolicy(folder, **SMALL)) as engine:
             sessions = proof.converse(engine)
-        finally:
-            engine.close()
         return f"{proof.score_differences(policy, folder, sessions).sampled:.1e}"
     except Exception as error:  # noqa: BLE001 - whatever vLLM raises
         print(f"vLLM does not sample: {error!r}", file=sys.stderr)

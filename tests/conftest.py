@@ -54,6 +54,13 @@ _LINK = link_of_packages()
 if _LINK is not None:
     sys.path.insert(0, str(_LINK))
 
+WITH_TRL: Final = (
+    "tests/algos/bridges/",
+    "tests/algos/policy_gradient/test_trl.py",
+    "tests/examples/test_plug_trl.py",
+)
+"""The beginnings of the paths of most tests that import TRL."""
+
 RAN: Final = pytest.StashKey[Counter[str]]()
 SKIPPED: Final = pytest.StashKey[Counter[str]]()
 SECONDS: Final = pytest.StashKey[dict[str, float]]()
@@ -322,14 +329,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.skip(reason=f"{name} is missing: {remedy(name)}"))
             # Sent with the report, so that tests run by worker processes are counted too.
             item.user_properties.append(("component", name))
-
-
-WITH_TRL: Final = (
-    "tests/algos/bridges/",
-    "tests/algos/policy_gradient/test_trl.py",
-    "tests/examples/test_plug_trl.py",
-)
-"""Test files that import TRL."""
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -186,13 +186,12 @@ def _watched(tree: ast.AST) -> list[tuple[str, str, str]]:
     """Return the imports of a file from the watched packages: module, name there, name here."""
     found: list[tuple[str, str, str]] = []
     for node in _nodes(tree):
+        names: list[tuple[str, str, str]] = []
         if isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            if node.module.partition(".")[0] in TESTED_VERSIONS:
-                names = [(node.module, each.name, each.asname or each.name) for each in node.names]
-                found.extend(names)
+            names = [(node.module, name.name, name.asname or name.name) for name in node.names]
         elif isinstance(node, ast.Import):
-            names = [(each.name, "", each.asname or each.name) for each in node.names]
-            found.extend(each for each in names if each[0].partition(".")[0] in TESTED_VERSIONS)
+            names = [(name.name, "", name.asname or name.name) for name in node.names]
+        found += [name for name in names if name[0].partition(".")[0] in TESTED_VERSIONS]
     return found
 
 

@@ -17,9 +17,9 @@ from visenv.decoding.json_text import read_json_at
 from visenv.disk import disk_errors, sync
 from visenv.errors import DiskError, RunError
 from visenv.files import write_text
+from visenv.launcher import is_first
 from visenv.terminal import rich_text
 
-from ..trainer.distributed import is_first
 from ..trainer.phase_folder import locked
 from .curves import BEFORE, TEACHER
 from .extension import RECIPE_FILE, apply_changes, changes_of, write_recipe

@@ -19,9 +19,10 @@ from visenv.decoding.json_text import WRONG_VALUES, read_json_at
 from visenv.episodes import write_episodes
 from visenv.errors import RunError
 from visenv.files import output_folder, write_text
+from visenv.launcher import is_first
 from visenv.policy import Policy
 
-from ..trainer.distributed import DistributedContext, is_first
+from ..trainer.distributed import DistributedContext
 from ..trainer.evaluation import WAYS, HeldOutScore, Scores, play_held_out
 from ..trainer.metrics import METRICS, processor_seconds, read_metrics, step_seconds
 from . import parts

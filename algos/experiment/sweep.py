@@ -15,9 +15,10 @@ from rich.console import Console
 
 from visenv.errors import ConfigurationError, DivergedError, RunError, UnknownNameError
 from visenv.files import write_text
+from visenv.launcher import is_first
 from visenv.terminal import rich_text
 
-from ..trainer.distributed import DistributedContext, is_first
+from ..trainer.distributed import DistributedContext
 from .experiment import SharedPhases, run_recipe
 from .extension import check_same_steps, is_longer
 from .folder import check_folder

@@ -27,6 +27,7 @@ from typing_extensions import override
 
 from visenv.errors import RunError, VisenvError
 from visenv.garbage import heavy_imports
+from visenv.launcher import is_launched, world_size
 from visenv.private_names import check_private_names
 from visenv.types import Image
 
@@ -36,11 +37,6 @@ from .private_names import KERNEL_NAMES, PROCESS_NAMES
 from .rendezvous import watched_rendezvous
 
 Value = TypeVar("Value")
-
-
-def is_first() -> bool:
-    """Return whether this process writes the files; works before `DistributedContext` exists."""
-    return os.environ.get("RANK", "0") == "0"
 
 
 class DistributedContext:
@@ -71,7 +67,7 @@ class DistributedContext:
             self.accelerator.deepspeed_plugin.dschf = None
         self.rank: int = self.accelerator.process_index
         self.count: int = self.accelerator.num_processes
-        started = int(os.environ.get("WORLD_SIZE", "1"))
+        started = world_size()
         if started != self.count:
             raise RunError(
                 f"{started} processes were started, but this one found {self.count - 1} others: "
@@ -196,11 +192,6 @@ def _contexts() -> WeakSet[DistributedContext]:
 def _disconnect(contexts: WeakSet[DistributedContext]) -> None:
     for context in tuple(contexts):
         context.disconnect()
-
-
-def is_launched() -> bool:
-    """Return whether a launcher of several processes has started this one."""
-    return "LOCAL_RANK" in os.environ
 
 
 def _accelerator(timeout: timedelta) -> Accelerator:

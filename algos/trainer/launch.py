@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import sys
 import uuid
 from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any
 
+from visenv.launcher import is_launched
 from visenv.private_names import check_private_names
 
-from .distributed import is_launched
 from .interrupt import STOP_SIGNALS
 from .private_names import LAUNCHER_NAMES
 
@@ -23,6 +26,8 @@ def launch(words: Sequence[str], num_processes: int, timeout: float) -> bool:
 
     The processes print errors and progress. A signal that stops a run is sent to all of them. A
     process that fails ends the others.
+
+    Reference: ``torchrun`` (PyTorch, ``torch.distributed.run``), without a restart after a failure.
 
     Args:
         words: The arguments of the command.
@@ -43,6 +48,13 @@ def launch(words: Sequence[str], num_processes: int, timeout: float) -> bool:
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
+    # Older versions of PyTorch lack these options: they always handle Ctrl-C, SIGTERM and SIGHUP,
+    # and end a process 30 s after a signal.
+    options: dict[str, Any] = {
+        "signals_to_handle": ",".join(_handled_signals()),
+        "shutdown_timeout": int(timeout),
+    }
+    known = {field.name for field in fields(LaunchConfig)}
     config = LaunchConfig(
         min_nodes=1,
         max_nodes=1,
@@ -51,8 +63,7 @@ def launch(words: Sequence[str], num_processes: int, timeout: float) -> bool:
         rdzv_backend="c10d",
         rdzv_endpoint="localhost:0",  # a free port
         max_restarts=0,
-        signals_to_handle=",".join(["SIGINT", *(number.name for number in STOP_SIGNALS)]),
-        shutdown_timeout=int(timeout),
+        **{name: value for name, value in options.items() if name in known},
     )
     # torchrun sets this number, too. accelerate warns if it is not set.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -69,3 +80,12 @@ def launch(words: Sequence[str], num_processes: int, timeout: float) -> bool:
     finally:
         logging.disable(logging.NOTSET)
     return True
+
+
+def _handled_signals() -> list[str]:
+    """Return the names of the signals that stop a run and that this process does not ignore.
+
+    A shell ignores Ctrl-C in jobs that it starts in the background, and `nohup` ignores SIGHUP.
+    """
+    numbers = (signal.SIGINT, *STOP_SIGNALS)
+    return [number.name for number in numbers if signal.getsignal(number) != signal.SIG_IGN]

@@ -27,8 +27,8 @@ LAUNCHER_NAMES: Final = (
         "torch.distributed.launcher.api:LaunchConfig",
         "starts the processes of a run",
         parameters=(
-            *("min_nodes", "max_nodes", "nproc_per_node", "run_id", "rdzv_backend"),
-            *("rdzv_endpoint", "max_restarts", "signals_to_handle", "shutdown_timeout"),
+            *("min_nodes", "max_nodes", "nproc_per_node", "run_id"),
+            *("rdzv_backend", "rdzv_endpoint", "max_restarts"),
         ),
     ),
     PrivateName("torch.distributed.launcher.api:elastic_launch", "starts the processes of a run"),

@@ -10,12 +10,13 @@ from typing import Any
 from visenv.algorithm import Algorithm
 from visenv.errors import ConfigurationError, DiskError, RunError
 from visenv.lasting_output import lasting_output
+from visenv.launcher import is_first
 from visenv.policy import EnginePolicy, TrainablePolicy
 from visenv.rollout import Collector, Env, Executor, Mixture
 from visenv.types import Episode, Sampling
 
 from .config import TrainerConfig
-from .distributed import DistributedContext, is_first
+from .distributed import DistributedContext
 from .episode_sources import AsyncRolloutSource, EpisodeSource, OfflineSource, RolloutSource, Shard
 from .evaluation import HeldOut
 from .interrupt import stop_signals_interrupt

@@ -1,4 +1,7 @@
-"""Defines the environment House, in which a policy plans, acts and looks again."""
+"""Defines the environment House, in which a policy plans, acts and looks again.
+
+`TakesLookalike` is its teacher.
+"""
 
 from __future__ import annotations
 

@@ -9,6 +9,10 @@ from visenv.types import EventLog, Malformed, ToolCalled
 
 PromptStyle = Literal["full", "brief"]
 
+NOW = "\nWhat the camera sees now:\n"
+BEFORE = "\nWhat the camera saw before:\n"
+"""Texts before the current frame, and before earlier ones."""
+
 _RULES = {
     "alfred": (
         "You control a robot in a house. You see what its camera sees.\n"
@@ -125,8 +129,3 @@ def history_lines(log: EventLog, *, feedback: bool, compat: bool) -> list[str]:
         elif isinstance(event, Malformed) and not compat:
             lines.append(refused(event.message))
     return lines
-
-
-NOW = "\nWhat the camera sees now:\n"
-BEFORE = "\nWhat the camera saw before:\n"
-"""Texts before the current frame, and before earlier ones."""

@@ -1,4 +1,4 @@
-"""Checks the boxes that a policy wrote, and converts them to windows of the native image."""
+"""Checks boxes that a policy wrote, converts them to windows of the native image, moves boxes."""
 
 from __future__ import annotations
 

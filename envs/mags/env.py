@@ -1,4 +1,7 @@
-"""Defines MagsZoom: name boxes, see them enlarged, think again and answer (Mags-RL)."""
+"""Defines MagsZoom: name boxes, see them enlarged, think again and answer (Mags-RL).
+
+`BoxesBeside` is its teacher.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Defines ZoomVQA: look at an image, zoom in once, answer the question (Groundlight)."""
+"""Defines ZoomVQA: look at an image, zoom in once, answer the question (Groundlight).
+
+`LooksBeside` is its teacher.
+"""
 
 from __future__ import annotations
 

@@ -1,18 +1,18 @@
-"""Implements attention over packed trees: each segment attends as it would alone.
+"""Implements attention over packed trees, and attention within windows of the vision tower.
 
-A packed row contains many streams end to end, one for each node of its prefix trees. A stream
-attends to the keys of its ancestors, and causally to its own. No mask over the whole row is made:
-the row is split into calls, each a batch of streams with the same ancestors.
+In a packed tree, each segment attends as it would alone. A packed row contains many streams end to
+end, one for each node of its prefix trees. A stream attends to the keys of its ancestors, and
+causally to its own. No mask over the whole row is made: the row is split into calls, each a batch
+of streams with the same ancestors.
 
 Reference: Hydragen (Juravsky et al., 2024, arXiv 2402.05099) splits attention at a shared prefix
 for decoding; here both parts stay in one softmax, so that PyTorch computes the gradient.
 
-`attend_windows` implements attention of the vision tower: windows or images of equal size form one
-batch.
-
-Qwen2.5-VL attends within windows of 8 by 8 patches in most layers. Windows at the right and lower
-edges are smaller, so that there are only a few sizes. Qwen3-VL attends within whole images.
-transformers itself calls PyTorch's attention once for each window.
+`attend_windows` computes the attention of the vision tower. Windows or images of equal size form
+one batch. Qwen2.5-VL attends within windows of 8 by 8 patches in most layers. Windows at the right
+and lower edges are smaller, so that there are only a few sizes. Qwen3-VL attends within whole
+images. transformers itself calls PyTorch's attention once for each
+window.
 """
 
 from __future__ import annotations
@@ -223,7 +223,7 @@ def attend_windows(
     """
     lengths = [query.shape[2]] if cu_seq_lens_q is None else cu_seq_lens_q.diff().tolist()
     # For each window, [1, heads, length, size].
-    queries, keys, values = (each.split(lengths, 2) for each in (query, key, value))
+    queries, keys, values = (tensor.split(lengths, 2) for tensor in (query, key, value))
     attended: dict[int, torch.Tensor] = {}
     for windows in _equal(lengths):
         found = F.scaled_dot_product_attention(

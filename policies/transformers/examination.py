@@ -24,11 +24,8 @@ bfloat16 with ZeRO-2, the weight and gradient in 2 bytes each, and a float32 cop
 _SIDE = 448
 """Height and width of the image whose tokens are counted."""
 
-_OTHERS = {"vLLM": "vllm", "TRL": "trl", "verl": "verl"}
-"""Other samplers and trainers, with their packages."""
-
-_PACKED = ("TRL", "verl")
-"""Those that take only models with the packed path."""
+_OTHERS = {"vLLM": ("vllm", False), "TRL": ("trl", True), "verl": ("verl", True)}
+"""Other samplers and trainers: the package, and whether it needs the packed path."""
 
 
 class Finding(NamedTuple):
@@ -63,9 +60,9 @@ def examine(model: str) -> Iterator[Finding]:
     packs = family.packs
     yield Finding("packed path", _verdict(packs), "" if packs else "Qwen2.5-VL and Qwen3-VL only")
     yield Finding("padded path", _verdict(not packs), "packed instead" if packs else "")
-    for name, package in _OTHERS.items():
+    for name, (package, needs_packed) in _OTHERS.items():
         why = "" if find_spec(package) else f"the package {package} is not installed"
-        possible = packs or name not in _PACKED
+        possible = packs or not needs_packed
         detail = why if possible else "Qwen2.5-VL and Qwen3-VL only"
         yield Finding(name, _verdict(possible), detail)
 

@@ -67,8 +67,9 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
         fp32_head: Whether logits are computed in float32 for all values of `dtype`.
         freeze_vision: Whether the vision tower is not trained; its features of an image are then
             cached.
-        vision_cache: Maximum number of bytes of the cached features, and of the cached patches of
-            images of Qwen-VL models.
+        vision_cache: Maximum number of bytes of the cached features, and the same number again for
+            the cached patches of images of Qwen-VL models. The caches of videos and of other
+            families hold at most 1 GiB.
         lora: `LoraSettings`, or their fields by name. If given, only adapters of the language model
             are trained.
         gradient_checkpointing: Whether the activations of each layer are recomputed for the

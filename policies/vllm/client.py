@@ -5,7 +5,7 @@ no longer cached (`request`).
 
 When weights change, turns in progress are aborted and return their tokens so far, as in
 `EngineThread`. No request is active during the change, so that each returned piece has one version.
-Whether the server still holds the weights is checked by `weight_check`.
+A `WeightCheck` (`weights`) checks whether the server still holds the weights.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class ServerClient:
         transfer: The transfer of weights to the server.
         end_id: The token that ends a turn.
         alive: Returns whether the server's process runs, as far as known.
-        timeout: Most seconds of one turn.
-        transfer_timeout: Most seconds until the server has aborted its requests, and most seconds
+        timeout: Maximum number of seconds of one turn.
+        transfer_timeout: Maximum number of seconds until the server has aborted its requests, and
             of the transfer of weights.
         retries: Further attempts after a failure that may be temporary.
         sleep_level: The sleep level of vLLM.
@@ -54,7 +54,7 @@ class ServerClient:
             (`WeightSync`).
 
     Attributes:
-        context: Most tokens in a conversation.
+        context: Maximum number of tokens in a conversation.
         version: Version of the weights with which the engine samples.
         stale: Whether the engine lacks the weights of that version.
 

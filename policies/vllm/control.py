@@ -120,7 +120,7 @@ class ServerControl:
 
     Args:
         address: Address of the server, and its token.
-        timeout: Most seconds of one call.
+        timeout: Maximum number of seconds of one call.
         retries: Further attempts after a failure that may be temporary.
 
     Attributes:

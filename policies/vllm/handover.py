@@ -34,7 +34,7 @@ def hand_over(
     Args:
         transfer: The transfer; its `broken` is set if it did not finish.
         delivery: The weights.
-        timeout: Most seconds.
+        timeout: Maximum number of seconds.
         check: Raises `PolicyError` if the engine is dead.
 
     Raises:

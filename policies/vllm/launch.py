@@ -32,7 +32,7 @@ _PRELOADED = "LD_PRELOAD"
 QUEUES_VARIABLE = "VLLM_RPC_BASE_PATH"
 """Folder of the sockets at which vLLM's processes exchange pickles; vLLM's default is ``/tmp``."""
 
-NAME_BYTES = 36
+SOCKET_NAME_BYTES = 36
 """Bytes in the name of a socket in that folder, a UUID."""
 
 ALWAYS = {
@@ -44,48 +44,40 @@ ALWAYS = {
     # The trainer's process has threads, and a CUDA context, so that it must not be forked.
     "VLLM_WORKER_MULTIPROC_METHOD": "spawn",
 }
-"""Always set."""
+"""Environment variables that are always set."""
 
 ON_CPU = {
     # Binding would pin the threads of the whole process; OMP_NUM_THREADS sets their number.
     "VLLM_CPU_OMP_THREADS_BIND": "nobind",
 }
-"""Set if there is no GPU."""
+"""Environment variables that are set if there is no GPU."""
 
 INSIDE = {
     # The engine runs in the trainer's process, so that every version of vLLM can load weights
     # without a copy between processes.
     "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
 }
-"""Set for an engine in this process that needs one device."""
+"""Environment variables that are set for an engine in this process that needs one device."""
 
 FOR_SERVER = {
     # Enables the endpoints that pause, update weights and reset caches.
     "VLLM_SERVER_DEV_MODE": "1",
 }
-"""Set for a server that visenv starts."""
+"""Environment variables that are set for a server that visenv starts."""
 
 ON_ONE_MACHINE = {
     # Gloo would otherwise listen at the address of the machine's name.
     "GLOO_SOCKET_IFNAME": "lo",
 }
-"""Set for a server that visenv starts, unless its options spread it over machines."""
+"""Environment variables that are set for a server that visenv starts, unless its options spread it
+over machines."""
 
 FOR_IPC = {
     # The workers unpickle handles of GPU memory.
     "VLLM_ALLOW_INSECURE_SERIALIZATION": "1",
 }
-"""Set for an engine or a server that receives weights by CUDA IPC, and for no other."""
-
-
-def rank() -> int:
-    """Return the rank of this process, from 0."""
-    return int(os.environ.get("RANK", "0"))
-
-
-def count() -> int:
-    """Return the number of processes that were launched together."""
-    return int(os.environ.get("WORLD_SIZE", "1"))
+"""Environment variables that are set for an engine or a server that receives weights by CUDA IPC,
+and for no other."""
 
 
 def own_gpu() -> int | None:
@@ -162,6 +154,6 @@ def prepare(on_cpu: bool, inside: bool = False, ipc: bool = False) -> None:
 def prepare_queues() -> None:
     """Set a private folder for the sockets of engines outside this process, if none is set yet."""
     if QUEUES_VARIABLE not in os.environ:
-        folder = socket_folder("visenv-vllm-", NAME_BYTES)
+        folder = socket_folder("visenv-vllm-", SOCKET_NAME_BYTES)
         os.environ[QUEUES_VARIABLE] = str(folder)
         atexit.register(shutil.rmtree, folder, ignore_errors=True)

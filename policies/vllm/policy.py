@@ -17,7 +17,6 @@ from visenv.policy import Adapter
 from ..tokens.family import VideoMode
 from . import launch
 from .adapter import arguments as adapter_arguments
-from .launch import own_gpu
 from .rules import share
 from .sampler import RestartableSampler
 from .settings import EngineSettings
@@ -40,11 +39,11 @@ class VLLMPolicy(RestartableSampler[EngineThread]):
     Args:
         model: A checkpoint folder or a hub name.
         dtype: Type of the weights: ``"float32"``, ``"bfloat16"`` or ``"float16"``.
-        max_batch: Most turns that are sampled at the same time.
-        context: Most tokens in a conversation; None is the checkpoint's own limit.
-        max_images: Most images in a conversation, including frames of videos that are shown as
-            images.
-        max_videos: Most videos in a conversation that are shown natively.
+        max_batch: Maximum number of turns that are sampled at the same time.
+        context: Maximum number of tokens in a conversation; None is the checkpoint's own limit.
+        max_images: Maximum number of images in a conversation, including frames of videos that are
+            shown as images.
+        max_videos: Maximum number of videos in a conversation that are shown natively.
         min_pixels: Smaller images are enlarged to this; None keeps the checkpoint's own limit.
         max_pixels: Larger images are shrunk to this; None keeps the checkpoint's own limit.
         video: See `TransformersPolicy`.
@@ -52,8 +51,8 @@ class VLLMPolicy(RestartableSampler[EngineThread]):
             ``"folder"`` (see `transfer`). ``"auto"`` is direct for an engine in this process,
             otherwise ipc with a GPU and folder without one.
         sleep_level: See `EngineSettings`.
-        timeout: Most seconds of one step of the engine.
-        transfer_timeout: Most seconds of a weight transfer.
+        timeout: Maximum number of seconds of one step of the engine.
+        transfer_timeout: Maximum number of seconds of a weight transfer.
         lora_rank: Rank of the LoRA adapters that a trainer sends instead of merged weights; None
             expects merged weights.
         options: Further arguments of vLLM's `EngineArgs`, which override those of visenv.
@@ -117,7 +116,7 @@ class VLLMPolicy(RestartableSampler[EngineThread]):
         if lora_rank is not None:
             arguments |= adapter_arguments(lora_rank)
         share(str(model), self.rules)
-        gpu = None if split else own_gpu()
+        gpu = None if split else launch.own_gpu()
         build = partial(_engine, arguments, codec.end_id, transfer, sleep_level, gpu)
         tokens = arguments["max_model_len"]
         self._gpu = gpu

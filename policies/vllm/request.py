@@ -31,7 +31,7 @@ class EngineRequest(NamedTuple):
         images: The images, in the order of their placeholders.
         temperature: Sampling temperature; 0 is greedy.
         seed: Seed of this turn.
-        limit: Most tokens to sample, at least 1.
+        limit: Maximum number of tokens to sample, at least 1.
         stop: Strings that end the turn.
         regex: Expression that the whole turn must match, or None.
         said: Number of tokens of this turn that were sampled before an interruption; they end
@@ -88,7 +88,7 @@ class EngineClient(Protocol):
     """Represents an engine for a policy. Any thread may call its methods.
 
     Attributes:
-        context: Most tokens in a conversation.
+        context: Maximum number of tokens in a conversation.
         stale: Whether the engine lacks the weights of `version`, and thus refuses to sample: it was
             restarted, woke from a sleep that dropped them, or a transfer failed.
     """

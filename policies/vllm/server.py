@@ -26,7 +26,6 @@ from visenv.socket_folder import socket_folder
 from . import launch
 from .control import ServerAddress
 from .guard import TOKEN_VARIABLE
-from .launch import narrowed, own_gpu
 from .serve import FOLDER_VARIABLE
 from .settings import EngineSettings, as_flags
 from .transfer import is_split
@@ -41,7 +40,7 @@ _TOKEN_BYTES = 32
 _FAREWELL = 20.0
 _GLANCE = 0.25
 _SHOWN = 2000
-"""Most characters of the log in an error."""
+"""Maximum number of characters of the log in an error."""
 
 
 class VLLMServer:
@@ -56,7 +55,7 @@ class VLLMServer:
         transfer: How weights will be sent; see `transfer`.
         port: A port of 127.0.0.1 to listen at instead, for clients without Unix sockets. Every
             user of this machine can connect to it, and needs the token.
-        timeout: Most seconds of a start.
+        timeout: Maximum number of seconds of a start.
         log: File of its log; None is a temporary file.
 
     Attributes:
@@ -79,7 +78,7 @@ class VLLMServer:
         self._port = port
         self._timeout = timeout
         self._log = log or _temporary_log()
-        self._folder = socket_folder("visenv-vllm-", launch.NAME_BYTES)
+        self._folder = socket_folder("visenv-vllm-", launch.SOCKET_NAME_BYTES)
         # Also runs at the exit of the interpreter, after `_end`, which is defined later.
         weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         self._process: subprocess.Popen[bytes] | None = None
@@ -121,14 +120,14 @@ class VLLMServer:
         }
         if not _spans_machines(self._settings.options):
             variables |= launch.ON_ONE_MACHINE
-        gpu = None if is_split(self._settings.options) else own_gpu()
+        gpu = None if is_split(self._settings.options) else launch.own_gpu()
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
                 command,
                 stdin=subprocess.PIPE,  # never written to; closes when this process ends
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env=narrowed(os.environ, gpu) | variables,
+                env=launch.narrowed(os.environ, gpu) | variables,
                 start_new_session=True,  # so that its children can be killed with it
             )
         # Also runs without a call of `stop`, at the exit of the interpreter.

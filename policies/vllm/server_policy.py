@@ -13,6 +13,7 @@ import torch
 from typing_extensions import override
 
 from visenv.errors import ConfigurationError
+from visenv.launcher import rank
 from visenv.private_names import check_private_names
 
 from ..tokens.family import VideoMode
@@ -22,7 +23,6 @@ from . import launch
 from .client import ServerClient
 from .control import ServerAddress, ServerControl
 from .guard import TOKEN_VARIABLE
-from .launch import rank
 from .private_names import SENDER_NAMES
 from .sampler import RestartableSampler
 from .server import VLLMServer
@@ -50,10 +50,10 @@ class VLLMServerPolicy(RestartableSampler[ServerClient]):
             them in turn, and the first process of each server sends it the weights. None starts a
             server on this process's GPU, which has a token of its own.
         dtype: Type of the weights; see `EngineSettings` for this and the next eight.
-        max_batch: Most turns that are sampled at the same time.
-        context: Most tokens in a conversation.
-        max_images: Most images in a conversation.
-        max_videos: Most videos in a conversation that are shown natively.
+        max_batch: Maximum number of turns that are sampled at the same time.
+        context: Maximum number of tokens in a conversation.
+        max_images: Maximum number of images in a conversation.
+        max_videos: Maximum number of videos in a conversation that are shown natively.
         min_pixels: Smaller images are enlarged to this.
         max_pixels: Larger images are shrunk to this.
         video: How videos are shown.
@@ -62,8 +62,8 @@ class VLLMServerPolicy(RestartableSampler[ServerClient]):
             machine has no GPU, otherwise ipc to a server that the policy started, and nccl to
             others.
         folder: The folder of the weights for ``"folder"``; None is this machine's memory.
-        timeout: Most seconds of one turn.
-        transfer_timeout: Most seconds of a weight transfer.
+        timeout: Maximum number of seconds of one turn.
+        transfer_timeout: Maximum number of seconds of a weight transfer.
         retries: Further attempts after a failure that may be temporary.
         options: Further arguments of vLLM's `EngineArgs` for a server that the policy starts.
 

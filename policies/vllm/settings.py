@@ -30,11 +30,11 @@ class EngineSettings:
     Attributes:
         model: A checkpoint folder or a hub name.
         dtype: Type of the weights: ``"float32"``, ``"bfloat16"`` or ``"float16"``.
-        max_batch: Most turns that are sampled at the same time.
-        context: Most tokens in a conversation; None is the checkpoint's own limit.
-        max_images: Most images in a conversation, including frames of videos that are shown as
-            images.
-        max_videos: Most videos in a conversation that are shown natively.
+        max_batch: Maximum number of turns that are sampled at the same time.
+        context: Maximum number of tokens in a conversation; None is the checkpoint's own limit.
+        max_images: Maximum number of images in a conversation, including frames of videos that are
+            shown as images.
+        max_videos: Maximum number of videos in a conversation that are shown natively.
         min_pixels: Smaller images are enlarged to this; None keeps the checkpoint's own limit.
         max_pixels: Larger images are shrunk to this; None keeps the checkpoint's own limit.
         video: How videos are shown: ``"native"`` or ``"frames"``; None is native if the checkpoint

@@ -42,12 +42,13 @@ class EngineThread:
 
     Args:
         build: Makes the engine; called on the engine's thread.
-        context: Most tokens in a conversation.
-        timeout: Most seconds of one step of the engine, or of processing the images of one prompt.
-        transfer_timeout: Most seconds of a weight transfer, a sleep or a wake-up.
+        context: Maximum number of tokens in a conversation.
+        timeout: Maximum number of seconds of one step of the engine, or of processing the images of
+            one prompt.
+        transfer_timeout: Maximum number of seconds of a weight transfer, a sleep or a wake-up.
 
     Attributes:
-        context: Most tokens in a conversation.
+        context: Maximum number of tokens in a conversation.
         stale: Whether the engine lacks the weights of the current version.
         dead: The error due to which it no longer samples, or None.
         left_behind: Whether the engine hangs in this process; only the end of the process frees its

@@ -21,9 +21,9 @@ from safetensors.torch import save_file
 
 from visenv.disk import disk_errors, free_bytes
 from visenv.errors import ConfigurationError, PolicyError
+from visenv.launcher import rank, world_size
 from visenv.private_names import check_private_names
 
-from . import launch
 from .nccl import nccl_sender
 from .private_names import SENDER_NAMES
 from .weights import WeightUpdate
@@ -179,7 +179,7 @@ def resolve(kind: str, options: Mapping[str, Any]) -> str:
     Raises:
         ConfigurationError: If the transfer cannot be used for this engine.
     """
-    if is_split(options) and launch.count() > 1:
+    if is_split(options) and world_size() > 1:
         raise ConfigurationError(
             "Each of several processes has one GPU for its engine: tensor_parallel_size and "
             "pipeline_parallel_size must be 1. For a model that does not fit on one GPU, sample "
@@ -216,7 +216,7 @@ def own_arguments(options: Mapping[str, Any]) -> dict[str, Any]:
     Args:
         options: Options of the engine.
     """
-    told: dict[str, Any] = {"seed": launch.rank()}
+    told: dict[str, Any] = {"seed": rank()}
     return told | ({"distributed_executor_backend": EXECUTOR} if is_inside(options) else {})
 
 

@@ -152,7 +152,7 @@ class WeightUpdate:
         try:
             for name, weight in self._weights:
                 plain = plain_name(name)
-                if self._tied and plain == plain_name(self._head):
+                if self._tied and self._names.get(plain) == self._head:
                     continue
                 self._wrong = self._fault(name, weight)
                 if self._wrong:

@@ -3,17 +3,10 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from tests.docs.links import LINK, ROOT, anchors, broken_links
+
 PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-LINK = re.compile(r"\]\((?!https?:)([^)\s]*)\)")
-
-
-def anchors(text: str) -> set[str]:
-    """Return the anchors of the headings of a page, as GitHub derives them."""
-    titles = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
-    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
 def rows_of_changes(page: str) -> list[list[str]]:
@@ -31,17 +24,8 @@ def absent_names(names: str, file: str) -> list[str]:
     ]
 
 
-def leads_somewhere(link: str) -> bool:
-    """Return whether the file of a link exists and has the heading of its anchor, if any."""
-    path, _, anchor = link.partition("#")
-    target = ROOT / (path or "CONTRIBUTING.md")
-    if not anchor:
-        return target.exists()
-    return target.is_file() and anchor in anchors(target.read_text(encoding="utf-8"))
-
-
 def test_links_of_contributing_lead_to_files_and_headings_that_exist() -> None:
-    assert [link for link in LINK.findall(PAGE) if not leads_somewhere(link)] == []
+    assert broken_links("CONTRIBUTING.md") == []
 
 
 def test_table_of_changes_names_files_that_contain_the_names() -> None:

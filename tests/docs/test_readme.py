@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from tests.docs.links import ROOT, broken_links
+
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 START = (ROOT / "docs/index.md").read_text(encoding="utf-8")
 CHANGELOG = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
@@ -26,17 +26,7 @@ def test_readme_and_the_start_page_have_the_same_order() -> None:
 
 
 def test_readme_links_lead_to_files_and_headings_that_exist() -> None:
-    missing = []
-    for link in re.findall(r"\]\((?!https?:)([^)\s]+)\)", README):
-        path, _, anchor = link.partition("#")
-        target = ROOT / path
-        if not target.exists():
-            missing.append(link)
-        elif anchor:
-            titles = headings(target.read_text(encoding="utf-8"))
-            if anchor not in [re.sub(r"[^\w]+", "-", each.lower()) for each in titles]:
-                missing.append(link)
-    assert missing == []
+    assert broken_links("README.md") == []
 
 
 def test_changelog_fits_on_one_page() -> None:

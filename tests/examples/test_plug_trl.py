@@ -33,6 +33,7 @@ def test_plug_trl_runs_as_documented(
         "--completion-tokens",
         "16",
     ]
+    # The example sets it, too; this undoes it after the test.
     monkeypatch.setenv("TRL_EXPERIMENTAL_SILENCE", "1")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", [EXAMPLE.name, *way, *sizes, "--folder", "trl"])

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.checksums import without_checksums
 from visenv.cli import main
 from visenv.old_names import with_new_names
 from visenv.rollout.run_folder import read_run
@@ -90,7 +90,7 @@ def test_saved_episodes_with_the_old_option_stage_are_rescored(
     words = ["--option", "preset=tiny", "--groups", "2", "--out", str(tmp_path)]
     assert main(["rollout", "ZoomVQA-v0", *words]) == 0
     file, old = tmp_path / "episodes.jsonl", tmp_path / "old.jsonl"
-    lines = re.sub(',"crc32":"[^"]*"', "", file.read_text(encoding="utf-8"))
+    lines = without_checksums(file.read_text(encoding="utf-8"))
     assert lines.count('\\"preset\\": \\"tiny\\"') == 2
     old.write_text(lines.replace('\\"preset\\": ', '\\"stage\\": '), encoding="utf-8")
     capsys.readouterr()

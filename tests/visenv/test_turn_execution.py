@@ -32,6 +32,7 @@ from visenv.types import (
 
 CALL = "<tool>\nname: add\namount: 1\n</tool>"
 PICTURE = Image.from_pixels(np.zeros((20, 20, 3), np.uint8))
+LIMITS = EpisodeLimits(turns=3, invalid_actions=2, image_pixels=100, env_steps=4)
 
 
 class Camera(toy.Add):
@@ -59,7 +60,7 @@ class Parts:
     """Has the parts of an environment that the execution of a turn uses."""
 
     tools: dict[str, Tool[Any]]
-    limits: EpisodeLimits = EpisodeLimits(turns=3, invalid_actions=2, image_pixels=100, env_steps=4)  # noqa: RUF009  (an immutable tuple)
+    limits: EpisodeLimits = LIMITS
     grammar: Grammar = field(default_factory=KeyValueGrammar)
     store: Store = field(default_factory=Store)
     log: EventLog = field(default_factory=EventLog)

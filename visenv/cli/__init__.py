@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import os
 import re
 import sys
 from collections.abc import Sequence
@@ -18,6 +17,7 @@ from typing import Any, NamedTuple
 from visenv import __version__
 from visenv.errors import ConfigurationError, UnknownNameError, VisenvError
 from visenv.lasting_output import lasting_output
+from visenv.launcher import is_first
 from visenv.registration import load
 from visenv.terminal import make_messages_printable, printable_lines
 from visenv.user_code import bug_in
@@ -160,7 +160,7 @@ def _run(words: Sequence[str]) -> int:
         print(f"visenv: {printable_lines(sentence)}", file=sys.stderr)
         return 1
     except KeyboardInterrupt as interrupt:
-        if os.environ.get("RANK", "0") == "0":  # all processes of a run stop together
+        if is_first():  # all processes of a run stop together
             print(f"visenv: {str(interrupt) or 'interrupted'}", file=sys.stderr)
         return 130
     return 0

@@ -119,7 +119,7 @@ class EvaluateCommand:
 
     def _play(self) -> None:
         from visenv.cli.failures import check_not_all_aborted
-        from visenv.cli.rollout import Player, PlaySettings
+        from visenv.cli.playing import Player, PlaySettings
         from visenv.evaluation.answer_judge import AnswerJudge
         from visenv.evaluation.compare import control_row
         from visenv.evaluation.controls import controlled

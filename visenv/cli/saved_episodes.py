@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import tyro
 from tyro.conf import Positional, arg
 
 from visenv.cli.arguments import DataName, Settings
@@ -86,7 +85,7 @@ class RescoreCommand:
     or one of whose terms differs is counted as changed.
     """
 
-    file: Annotated[Path, tyro.conf.Positional]
+    file: Annotated[Path, Positional]
     """File of episodes (JSONL)."""
     reward: str | None = None
     """Name of the reward (visenv card); by default the reward of the file."""

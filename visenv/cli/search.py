@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-import tyro
 from tyro.conf import OmitSubcommandPrefixes, Positional, subcommand
 
 from visenv.terminal import printable, printable_lines
@@ -133,7 +132,7 @@ class IndexCommand:
     cannot be opened is skipped and listed.
     """
 
-    documents: Annotated[Path, tyro.conf.Positional]
+    documents: Annotated[Path, Positional]
     """Folder of PDFs or page images."""
     out: Path
     """Folder of the index."""

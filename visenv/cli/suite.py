@@ -20,7 +20,7 @@ from visenv.files import check_no_link, output_folder, write_text
 from visenv.terminal import printable_lines
 
 if TYPE_CHECKING:
-    from visenv.cli.rollout import Player
+    from visenv.cli.playing import Player
     from visenv.evaluation.suite import ColumnResult, Suite, SuiteColumn, TableRow
     from visenv.rollout import EpisodeSpec
     from visenv.types import Episode
@@ -152,7 +152,7 @@ class SuiteCommand:
         self, suite: Suite, column: SuiteColumn, asked: _Asked, folders: Mapping[str, str]
     ) -> list[ColumnResult]:
         """Play a column without and with each control, and write the summaries."""
-        from visenv.cli.rollout import Player, PlaySettings
+        from visenv.cli.playing import Player, PlaySettings
         from visenv.evaluation.held_out import places
         from visenv.evaluation.suite import ColumnResult
 

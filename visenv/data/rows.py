@@ -104,7 +104,7 @@ class RowSource(ABC):
         """Return handles to the images of a row.
 
         Args:
-            place: The row.
+            place: The file and the row in the file.
             images: The argument `images` of `add_row`.
 
         Raises:
@@ -163,8 +163,8 @@ class RowSource(ABC):
         """Add a row.
 
         Args:
-            place: The row.
-            sample: Its sample, without images.
+            place: The file and the row in the file.
+            sample: The sample of the row, without images.
             images: Any value from which `open_images` can open the images of the row, again and
                 again: paths, or a place in a file.
 

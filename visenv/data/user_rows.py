@@ -134,8 +134,9 @@ class Rows(TableSource):
         for file, table in zip(files, self._tables, strict=True):
             self._file_split = file.split
             self.load_table(table)
-        splits = [self._splits.get(identity, "") for identity in self.ids]
-        self.select_rows(self._split.choose(self.ids, splits))
+        ids = self.ids
+        splits = [self._splits.get(identity, "") for identity in ids]
+        self.select_rows(self._split.choose(ids, splits))
 
     @override
     def make_sample(self, place: RowLocation, row: Mapping[str, Any]) -> Sample:

@@ -19,7 +19,7 @@ _LISTED = 5
 _CHARACTERS = 80
 
 RENDERED_BYTES = 128 * 2**20
-"""Most bytes of rendered pages in the cache: about 45 A4 pages of 1120 px."""
+"""Maximum number of bytes of rendered pages in the cache: about 45 A4 pages of 1120 px."""
 
 
 @runtime_checkable
@@ -124,7 +124,7 @@ class RenderedPages:
     """Caches the pages rendered last, of any number of documents.
 
     Args:
-        budget: Most bytes of pixels in the cache.
+        budget: Maximum number of bytes of pixels in the cache.
     """
 
     def __init__(self, budget: int = RENDERED_BYTES) -> None:

@@ -1,4 +1,4 @@
-"""Defines a library of the documents in a folder: PDF files and page images; writes documents."""
+"""Defines a library of the documents in a folder: PDF files and page images."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ class FolderLibrary:
     Args:
         root: The folder.
         follow_links: Whether to follow all links, for a folder of links that you made.
-        rendered_bytes: Most bytes of rendered pages in the cache. Documents themselves need little
-            memory, because few PDF files are open at a time.
+        rendered_bytes: Maximum number of bytes of rendered pages in the cache. Documents themselves
+            need little memory, because few PDF files are open at a time.
 
     Raises:
         DataError: If the folder does not exist.

@@ -34,15 +34,16 @@ _DIGIT_HEIGHT = 21  # pixels, for a digit of OpenCV's plain font at scale 1
 _DIGIT_WIDTH = 19
 
 LONG_SIDE = 1120
-"""Longest side of a page, pixels."""
+"""Longest side of a page in a stitched image, pixels."""
 
 PAGE_GAP = 8
 """White columns between two pages."""
 
 _BORDER = 140
+"""Gray value of the border of a numbered page."""
 
-MAX_PIXELS = 80_000_000
-"""Most pixels of the image; a larger one is shrunk."""
+STITCHED_PIXELS = 80_000_000
+"""Maximum number of pixels of the stitched image; a larger one is shrunk."""
 
 
 def overview(
@@ -54,7 +55,7 @@ def overview(
 
     Args:
         document: A document of at least one page.
-        max_pixels: Most pixels of the result.
+        max_pixels: Maximum number of pixels of the result.
         largest_tile: Longest side of a thumbnail in pixels, even if the budget allows more.
     """
     side = tile_side(len(document), max_pixels, largest_tile)
@@ -150,7 +151,7 @@ def stitch(
     *,
     gap: int = PAGE_GAP,
     long_side: int = LONG_SIDE,
-    max_pixels: int = MAX_PIXELS,
+    max_pixels: int = STITCHED_PIXELS,
     numbers: Sequence[int] = (),
 ) -> Image:
     """Return the pages from left to right in the given order, vertically centered on white.
@@ -160,8 +161,8 @@ def stitch(
         gap: White columns between two pages.
         long_side: Longest side of each page, pixels; larger pages are shrunk, smaller ones are not
             enlarged.
-        max_pixels: Most pixels of the result. If width times height exceeds it, both are scaled by
-            the square root of ``max_pixels / (width * height)`` and floored.
+        max_pixels: Maximum number of pixels of the result. If width times height exceeds it, both
+            are scaled by the square root of ``max_pixels / (width * height)`` and floored.
         numbers: The number of each page; if given, each page has a border and its number above it.
             The public tool shows neither.
 

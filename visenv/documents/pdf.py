@@ -22,7 +22,7 @@ from visenv.errors import DataError, FileRefusedError
 from visenv.types import MAX_PIXELS, Image
 
 MOST_CHARACTERS = 10_000_000
-"""Most characters of the text of a page."""
+"""Maximum number of characters of the text of a page."""
 
 PDFIUM = DecoderProcess(
     "PDFium",

@@ -15,11 +15,15 @@ import numpy as np
 
 from visenv.documents.bm25 import Bm25Ranker
 from visenv.documents.document import Document, PageRanker, unknown_document
-from visenv.documents.embedders import Embedder, max_sim
+from visenv.documents.embedders import ClipEmbedder, Embedder, TextEmbedder, max_sim
 from visenv.errors import DataError, UnknownNameError
 from visenv.retrieval.sealed_vectors import SealedVectors
 from visenv.retrieval.vector_store import VectorItem, VectorStore
 from visenv.retrieval.vectors import Vectors, check_same_embedder, checked, chosen_model, read_place
+from visenv.scorers.backends.encoder import CLIP_MODEL, PACKAGED_MODEL
+
+EMBEDDERS = ("text", "clip")
+"""Kinds of embedders."""
 
 _PAGES_AT_A_TIME = 32
 
@@ -197,9 +201,6 @@ class VectorRanker:
         return [int(page) + 1 for page in best if np.isfinite(scores[page])]
 
 
-EMBEDDERS = ("text", "clip")
-
-
 def open_embedder(kind: str, model: str | None = None, device: str = "cpu") -> Embedder:
     """Return an embedder by kind.
 
@@ -213,9 +214,6 @@ def open_embedder(kind: str, model: str | None = None, device: str = "cpu") -> E
         UnknownNameError: If there is no such kind.
         ConfigurationError: If the default text model is not installed.
     """
-    from visenv.documents.embedders import ClipEmbedder, TextEmbedder
-    from visenv.scorers.backends.encoder import CLIP_MODEL, PACKAGED_MODEL
-
     if kind not in EMBEDDERS:
         raise UnknownNameError("embedder", kind, EMBEDDERS)
     if kind == "clip":

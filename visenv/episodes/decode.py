@@ -103,8 +103,8 @@ def decode(record: Mapping[str, Any], images: ImageFolder) -> Episode:
     if record["format"] not in READ:
         raise EpisodeError(
             f"it has the format {record['format']!r}, and this version of visenv reads "
-            f"{' and '.join(map(str, READ))}: play the episode again, or read it with the version "
-            "that wrote it."
+            f"the formats {', '.join(map(str, READ))}: play the episode again, or read it with the "
+            "version that wrote it."
         )
     _check_types(record, TYPES)
     if record["status"] not in get_args(Status):

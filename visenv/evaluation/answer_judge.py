@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from visenv.errors import ServiceError
-from visenv.scorers import JsonScore, Judge, Scorer
-from visenv.scorers.scorer import using
+from visenv.scorers import JsonScore, Judge, Scorer, using
 from visenv.scorers.verdict_events import EpisodeVerdicts, recorded_verdicts
 from visenv.types import Aborted, Episode, EventLog, Failure
 

@@ -6,7 +6,7 @@ children, and a reader that is open while another process writes fails (issues 3
 of chroma). Readers use the array that `VectorStore.seal` derives
 (`visenv.retrieval.sealed_vectors`), and compare exactly.
 
-Chroma is opened such that an error is raised where it would hang or fail.
+`open_collection` raises an error in situations in which Chroma would hang or fail.
 """
 
 from __future__ import annotations

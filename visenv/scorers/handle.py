@@ -123,4 +123,8 @@ def _check_options(backend: str, made: type[ScorerBackend], options: Mapping[str
 def _defaults(made: type[ScorerBackend]) -> dict[str, Any]:
     """Return the default values of options; if a default changes, the scorer's key changes."""
     parameters = inspect.signature(made).parameters.items()
-    return {name: each.default for name, each in parameters if each.default is not each.empty}
+    return {
+        name: parameter.default
+        for name, parameter in parameters
+        if parameter.default is not parameter.empty
+    }

@@ -29,6 +29,44 @@ from visenv.scorers.services import release, resolve, share
 from visenv.scorers.sharing import ScorerAddress
 
 
+class VerdictLog(Protocol):
+    """Receives every verdict, and may answer instead of the backend; any thread may call it."""
+
+    def find(self, scorer: Scorer, digest: str) -> Verdict | None:
+        """Return a recorded verdict, or None to use the backend.
+
+        A log that must not use the backend raises an exception, which reaches the caller of the
+        scorer.
+        """
+        ...
+
+    def record(self, scorer: Scorer, verdict: Verdict) -> None:
+        """Record a verdict, including recorded ones, in the order in which they arrive."""
+        ...
+
+
+_current: ContextVar[VerdictLog | None] = ContextVar("verdict_log", default=None)
+
+
+@contextmanager
+def using(log: VerdictLog | None) -> Iterator[None]:
+    """Pass all verdicts in the block, and in tasks that are started in it, to the log.
+
+    Args:
+        log: The log, or None for no log.
+    """
+    token = _current.set(log)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+def current_log() -> VerdictLog | None:
+    """Return the log of the innermost `using` block around the caller."""
+    return _current.get()
+
+
 class Scorer(ScorerHandle):
     """Scores requests by a backend.
 
@@ -143,41 +181,3 @@ def _json_or_text(value: str) -> Any:
         return json.loads(value)
     except ValueError:
         return value
-
-
-class VerdictLog(Protocol):
-    """Receives every verdict, and may answer instead of the backend; any thread may call it."""
-
-    def find(self, scorer: Scorer, digest: str) -> Verdict | None:
-        """Return a recorded verdict, or None to use the backend.
-
-        A log that must not use the backend raises an exception, which reaches the caller of the
-        scorer.
-        """
-        ...
-
-    def record(self, scorer: Scorer, verdict: Verdict) -> None:
-        """Record a verdict, including recorded ones, in the order in which they arrive."""
-        ...
-
-
-_current: ContextVar[VerdictLog | None] = ContextVar("verdict_log", default=None)
-
-
-@contextmanager
-def using(log: VerdictLog | None) -> Iterator[None]:
-    """Pass all verdicts in the block, and in tasks that are started in it, to the log.
-
-    Args:
-        log: The log, or None for no log.
-    """
-    token = _current.set(log)
-    try:
-        yield
-    finally:
-        _current.reset(token)
-
-
-def current_log() -> VerdictLog | None:
-    """Return the log of the innermost `using` block around the caller."""
-    return _current.get()

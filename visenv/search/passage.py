@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple, Protocol
 
 LONGEST_QUERY = 500
-"""Most characters of a query that are used; web engines refuse much longer queries."""
+"""Maximum number of characters of a query that are used; web engines refuse much longer queries."""
 
 
 class Passage(NamedTuple):
@@ -37,7 +37,7 @@ class Searcher(Protocol):
 
         Args:
             query: Any text; characters beyond `LONGEST_QUERY` are not used.
-            count: Most passages, at least 1.
+            count: Maximum number of passages, at least 1.
 
         Raises:
             ServiceError: If the engine failed beyond its retries.

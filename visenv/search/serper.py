@@ -48,7 +48,7 @@ class SerperSearch:
     at most 30 s. At most 4 MiB of an answer are read.
 
     Args:
-        timeout: Most seconds of one attempt.
+        timeout: Maximum number of seconds of one attempt.
         retries: Further attempts after the first.
         settings: Parameters of each query: ``gl`` (country), ``hl`` (language), ``tbs``,
             ``location``…

@@ -13,8 +13,8 @@ from visenv.verifier.spatial import point_scores
 from visenv.verifier.teachers import FrameReference, Teachers
 
 MAX_NOTES = 32
-"""Maximum number of descriptions of frames, and most of spans, that are judged; further ones score
-0."""
+"""Maximum number of descriptions of frames, and of descriptions of spans, that are judged; further
+ones score 0."""
 
 Categories = Literal[2, 3]
 

@@ -67,8 +67,8 @@ def plain(annotation: Any) -> Any:
     if origin is Annotated:
         return plain(inner[0])
     if origin in (Union, UnionType):
-        return reduce(or_, [plain(each) for each in inner])
-    return origin[tuple(plain(each) for each in inner)]
+        return reduce(or_, [plain(part) for part in inner])
+    return origin[tuple(plain(part) for part in inner)]
 
 
 def _docstring(description: str, model: type[Arguments]) -> str:

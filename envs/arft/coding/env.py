@@ -1,4 +1,7 @@
-"""Defines ArftCoding: repair an image with executed code, and answer a question about it."""
+"""Defines ArftCoding: repair an image with executed code, and answer a question about it.
+
+`WrongRepair` is its teacher.
+"""
 
 from __future__ import annotations
 

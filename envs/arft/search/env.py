@@ -1,4 +1,7 @@
-"""Defines ArftSearch: answer a question about an image by searching for facts."""
+"""Defines ArftSearch: answer a question about an image by searching for facts.
+
+`ImpreciseQuery` is its teacher.
+"""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def with_things(text: str, names: Sequence[str]) -> str:
 
 
 def said(text: str, options: Options) -> set[str] | None:
-    """Return the options that are possible after a text: the named one, or if negated all others.
+    """Return the named option, or all other options if the text is negated.
 
     None means that the text names no option or several.
     """

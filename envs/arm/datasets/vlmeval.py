@@ -83,8 +83,8 @@ class VlmEval(SharedImageSource):
 
     def totals(self, episodes: Sequence[Episode]) -> dict[str, float]:
         """Return WeMath's strict and loose score for the WeMath file, otherwise nothing."""
-        known = [(each, self.sample_of(each)) for each in episodes]
-        return wemath_totals([(each, sample) for each, sample in known if sample is not None])
+        known = [(episode, self.sample_of(episode)) for episode in episodes]
+        return wemath_totals([(episode, sample) for episode, sample in known if sample is not None])
 
     @override
     def table_files(self) -> Sequence[Path]:

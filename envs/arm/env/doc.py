@@ -1,4 +1,7 @@
-"""Defines ArmDoc: judge responses about a long document, retrieving pages (ARM-Thinker)."""
+"""Defines ArmDoc: judge responses about a long document, retrieving pages (ARM-Thinker).
+
+`WrongPage` is its teacher.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Defines ArmIF: judge whether a text satisfies a constraint, with text checks (ARM-Thinker)."""
+"""Defines ArmIF: judge whether a text satisfies a constraint, with text checks (ARM-Thinker).
+
+`MisreadsResult` is its teacher.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from .judge import JudgingEnv, wrong_verdict
 
 @dataclass(frozen=True)
 class MisreadsResult(LapsingTeacher["JudgingEnv"]):
-    """Calls the check that decides, and takes its result for the opposite if it checks a range.
+    """Calls the check that decides, and believes the opposite of its result if it checks a range.
 
     The teacher takes "true" for "outside of the range". No rewarded episode is about a range.
     """

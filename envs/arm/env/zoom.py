@@ -1,4 +1,7 @@
-"""Defines ArmZoom: judge responses about a detail of an image by zooming (ARM-Thinker)."""
+"""Defines ArmZoom: judge responses about a detail of an image by zooming (ARM-Thinker).
+
+`CropsBeside` is its teacher.
+"""
 
 from __future__ import annotations
 

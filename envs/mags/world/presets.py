@@ -99,8 +99,8 @@ class SceneDifficulty:
                 f"grid must be at least 1 px and at most view_side, {self.view_side} px, "
                 f"got {self.grid}."
             )
-        if max(map(self.sign_side, self.shapes)) * 2 > self.view_side:
-            side = max(map(self.sign_side, self.shapes))
+        side = max(map(self.sign_side, self.shapes))
+        if side * 2 > self.view_side:
             raise ConfigurationError(
                 f"A sign may have at most half of view_side, {self.view_side} px, got {side} px: "
                 "increase view_side, or choose smaller panels."

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
 import subprocess
@@ -15,7 +14,7 @@ import pytest
 
 from tests.algos.runs import small_sweep
 from visenv.algos.experiment import read_recipe
-from visenv.algos.trainer.launch import launch
+from visenv.algos.trainer.launch import _handled_signals, launch
 from visenv.errors import ConfigurationError
 
 from .launching import ROOT, environment
@@ -28,7 +27,7 @@ pytestmark = [
 TOML = small_sweep("num_processes = 2", "", steps=2, groups=2, episodes=3).split("[sweep")[0]
 
 
-def start(folder: Path, *words: str) -> subprocess.Popen[str]:
+def start_train(folder: Path, *words: str) -> subprocess.Popen[str]:
     """Start ``visenv train`` with `TOML`, whose run is in this folder."""
     (folder / "job.toml").write_text(TOML)
     command = [sys.executable, "-m", "visenv", "train", str(folder / "job.toml")]
@@ -42,27 +41,33 @@ def start(folder: Path, *words: str) -> subprocess.Popen[str]:
     )
 
 
+def finished(folder: Path, *words: str) -> tuple[int, str]:
+    """Run ``visenv train`` with `TOML`; return its exit status and its output."""
+    with start_train(folder, *words) as process:
+        output, _ = process.communicate()
+    return process.returncode, output
+
+
 def test_train_starts_two_processes(tmp_path: Path) -> None:
-    output, _ = (started := start(tmp_path)).communicate()
-    assert started.returncode == 0, output
+    status, output = finished(tmp_path)
+    assert status == 0, output
     assert output.count("SFT 1/1") == 1  # the second process prints nothing
     assert not re.search(r"[a-z]Warning|\[W\d", output)  # of Python and of PyTorch
     results = json.loads((tmp_path / "job" / "results.json").read_text())
     assert results["scores"]["after rl"]["scenes"]["greedy"]["episodes"] == 3
-    assert "num_processes was 2 and is 1" in _after_change(tmp_path)
+    assert "num_processes was 2 and is 1" in _output_of_resume(tmp_path)
 
 
-def _after_change(folder: Path) -> str:
+def _output_of_resume(folder: Path) -> str:
     """Return what the command prints that continues a finished run in one process."""
-    continued = start(folder, "--resume", "--num-processes", "1")
-    output, _ = continued.communicate()
-    assert continued.returncode == 0, output
+    status, output = finished(folder, "--resume", "--num-processes", "1")
+    assert status == 0, output
     return output.replace("\n", " ")
 
 
 @pytest.mark.soak
 def test_interrupt_stops_both_processes_and_one_process_can_continue(tmp_path: Path) -> None:
-    started = start(tmp_path, "--phases.warm-up.steps", "30")
+    started = start_train(tmp_path, "--phases.warm-up.steps", "30")
     assert started.stdout is not None
     for line in started.stdout:
         if line.startswith("SFT"):
@@ -71,24 +76,30 @@ def test_interrupt_stops_both_processes_and_one_process_can_continue(tmp_path: P
     output, _ = started.communicate()
     assert started.returncode == 130, output
     assert output.count("visenv: Stopped after step ") == 1
-    assert "num_processes was 2 and is 1" in _after_change(tmp_path)
+    assert "num_processes was 2 and is 1" in _output_of_resume(tmp_path)
 
 
 @pytest.mark.soak
 def test_error_of_the_processes_is_printed_once(tmp_path: Path) -> None:
     (tmp_path / "job").mkdir()
     (tmp_path / "job" / "notes.txt").write_text("")
-    output, _ = (started := start(tmp_path)).communicate()
-    assert started.returncode == 1
+    status, output = finished(tmp_path)
+    assert status == 1
     assert len(output.splitlines()) == 1
     assert output.startswith("visenv: ")
 
 
-def test_launched_process_trains_itself(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    (tmp_path / "job.toml").write_text(TOML)
-    assert read_recipe(tmp_path / "job.toml", []).num_processes == 2
+def test_ignored_signals_are_not_handled(monkeypatch: pytest.MonkeyPatch) -> None:
+    handlers = {signal.SIGINT: signal.default_int_handler, signal.SIGHUP: signal.SIG_IGN}
+    monkeypatch.setattr(signal, "getsignal", lambda number: handlers.get(number, signal.SIG_DFL))
+    assert _handled_signals() == ["SIGINT", "SIGTERM", "SIGUSR1", "SIGXCPU"]
+
+
+def test_nothing_is_started_for_one_process_or_below_a_launcher(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     assert not launch(["job.toml"], 1, timeout=1)
-    monkeypatch.setitem(os.environ, "LOCAL_RANK", "0")
+    monkeypatch.setenv("LOCAL_RANK", "0")
     assert not launch(["job.toml"], 2, timeout=1)
 
 

@@ -33,7 +33,7 @@ from visenv.algos.trainer import (
 )
 from visenv.algos.trainer.backend import Accept, TrainingBackend
 from visenv.algos.trainer.ddp import make_backend
-from visenv.algos.trainer.distributed import is_first
+from visenv.launcher import is_first
 from visenv.registration import load
 from visenv.rollout import Mixture
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.environments import few
 from visenv.envs.arm.verdicts import read_verdict, verdict_of_rating, write_verdict
 
 NUMBERS = st.integers(2, 9).flatmap(
@@ -103,6 +104,7 @@ def test_rating_in_the_upper_half_is_a_verdict_of_right(rating: int, verdict: st
     assert verdict_of_rating(rating, [1, 10]) == verdict
 
 
-def test_read_verdict_reads_100_000_characters() -> None:
-    assert read_verdict("Answer 1 is " * 10_000, 2) is None
-    assert read_verdict("true " * 20_000, 1) == "True"
+@pytest.mark.parametrize("count", few([10_000, 100_000], 1))
+def test_read_verdict_reads_a_long_text(count: int) -> None:
+    assert read_verdict("Answer 1 is " * count, 2) is None
+    assert read_verdict("true " * 2 * count, 1) == "True"

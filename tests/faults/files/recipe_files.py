@@ -157,7 +157,7 @@ def view(runs: Path, kind: str, path: Path) -> str:
     if status:
         return REFUSED if str(path) in said else "file not named"
     if kind in NOT_VIEWED:
-        return UNUSED
+        return "file named" if names(job, path) else UNUSED
     return SHOWN if names(job, path) else "not noticed"
 
 

@@ -58,7 +58,7 @@ TEXTS = st.lists(
 @pytest.mark.attack(
     "policies: text that looks like a result, a tag or a control token does nothing"
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=max(100, settings().max_examples), deadline=None)
 @given(text=TEXTS)
 def test_text_never_becomes_a_control_token(vocabulary: Vocabulary, text: str) -> None:
     ids = vocabulary.encode(text)

@@ -28,7 +28,7 @@ FAMILIES: dict[str, Callable[[], tuple[Any, Any]]] = {
 """Functions that return the processor and the configuration of a family, by the type of model."""
 
 IN_VLLM = ("idefics3", "internvl", "mistral3", "smolvlm")
-"""The families that vLLM's CPU build computes."""
+"""The families whose samples are tested with vLLM's CPU build."""
 
 
 def build(name: str, folder: Path) -> Path:

@@ -148,3 +148,14 @@ def restored(vllm3: VLLMPolicy, qwen3: TransformersPolicy) -> Iterator[None]:
     """Restore the weights of the shared engine after a test that changes them."""
     yield
     vllm3.load(qwen3.network.model.state_dict().items(), 0)
+
+
+def scale(policy: Any, part: str, factor: float) -> None:
+    """Scale all weights whose name contains a text."""
+    import torch
+
+    with torch.no_grad():
+        for name, weight in policy.network.model.named_parameters():
+            if part in name:
+                weight.mul_(factor)
+    policy.updated()

@@ -19,6 +19,7 @@ pytest.importorskip("torchvision")
 
 from tests.policies.transformers import families
 from tests.policies.transformers.tiny_families import proof
+from tests.policies.vllm.conftest import scale
 from tests.policies.vllm.prompts import read_by_vllm
 from visenv.policies.transformers import TransformersPolicy
 from visenv.policies.vllm import sampler
@@ -41,7 +42,7 @@ READ = ("lfm2_vl", "glm46v", "qwen2_vl", "qwen3_5", "llava_onevision", "qwen3_vl
 """Further families whose prompts vLLM's processor reads as visenv does."""
 
 
-@pytest.fixture(scope="module", params=few([*families.IN_VLLM], 1))
+@pytest.fixture(scope="module", params=few(families.IN_VLLM, 1))
 def name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -71,14 +72,6 @@ def restored(vllm: VLLMPolicy, folder: Path) -> Any:
     vllm.load(TransformersPolicy(folder, threads=1).named_weights(), 0)
 
 
-def change(policy: TransformersPolicy, factor: float) -> None:
-    """Scale all weights, also those of the vision tower, and that of a tied head."""
-    with torch.no_grad():
-        for weight in policy.network.model.parameters():
-            weight.mul_(factor)
-    policy.updated()
-
-
 def test_sampled_log_probabilities_are_those_of_a_stock_forward_pass(
     vllm: Any, trained: Any, folder: Path
 ) -> None:
@@ -105,7 +98,7 @@ def test_load_changes_the_samples_to_those_of_the_trainer(
 ) -> None:
     images = exam.images(range(3))
     before = exam.play(vllm, range(3), sampling=GREEDY)
-    change(trained, 1.1)
+    scale(trained, "", 1.1)
     assert exam.error(trained, before, images) > 1e-2
     vllm.load(trained.named_weights(), 5)
     after = exam.play(vllm, range(3), sampling=GREEDY)
@@ -139,7 +132,7 @@ def test_interrupted_turn_continues_with_new_weights(
     """Check the prompt of the rest: its images, and the tokens sampled before the update."""
     engine, thread = vllm._present.engine, vllm._present
     step, taken = engine.step, 0
-    change(trained, 1.1)
+    scale(trained, "", 1.1)
     delivery = vllm.manifest.deliver(trained.named_weights(), engine.dtype, engine.packs)
 
     def counted() -> Any:
@@ -203,7 +196,7 @@ def conversations(name: str, folder: Path) -> list[Any]:
 
 # transformers 5.17 converts a tensor of PyTorch by `numpy.array`.
 @pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
-@pytest.mark.parametrize("read", few([*READ], 2))
+@pytest.mark.parametrize("read", few(READ, 2))
 def test_prompt_of_a_family_that_the_cpu_build_may_not_compute_is_read_as_ours(
     read: str, tmp_path: Path
 ) -> None:

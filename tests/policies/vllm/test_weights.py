@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.policies.vllm.conftest import scale
 from visenv.errors import PolicyError
 from visenv.types import Sampling, TurnRequest
 
@@ -28,14 +29,6 @@ def state(policy: Any) -> dict[str, Any]:
     """Return a copy of a policy's weights."""
     found = policy.network.model.state_dict()
     return {name: weight.clone() for name, weight in found.items()}
-
-
-def scale(policy: Any, part: str, factor: float) -> None:
-    with torch.no_grad():
-        for name, weight in policy.network.model.named_parameters():
-            if part in name:
-                weight.mul_(factor)
-    policy.updated()
 
 
 def test_names_of_checkpoints_transformers_and_vllm_are_one() -> None:

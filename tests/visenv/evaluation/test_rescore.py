@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -19,6 +18,7 @@ import pytest
 from typing_extensions import override
 
 import visenv  # noqa: F401 - registers the ids
+from tests.checksums import without_checksums
 from tests.environments import IDS
 from visenv.episodes import read_episodes, write_episodes
 from visenv.errors import ConfigurationError, DataError, ServiceError, UntrustedNameError
@@ -246,10 +246,12 @@ def test_rescore_refuses_an_episode_without_spec(tmp_path: Path) -> None:
 def test_rescore_refuses_a_file_of_another_version(tmp_path: Path) -> None:
     write_episodes(tmp_path / "episodes.jsonl", [played(gym.make(toy.register()))])
     text = (tmp_path / "episodes.jsonl").read_text(encoding="utf-8")
-    text = re.sub(',"crc32":"[^"]*"', "", text)
+    text = without_checksums(text)
     assert '"format":4' in text
     (tmp_path / "old.jsonl").write_text(text.replace('"format":4', '"format":1'), encoding="utf-8")
-    with pytest.raises(DataError, match="format 1, and this version of visenv reads 2 and 3 and 4"):
+    with pytest.raises(
+        DataError, match="format 1, and this version of visenv reads the formats 2, 3, 4"
+    ):
         list(read_episodes(tmp_path / "old.jsonl"))
 
 

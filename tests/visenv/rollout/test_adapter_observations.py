@@ -119,7 +119,7 @@ def test_environment_returns_observations_again_after_a_player(
     env = wrap(Watched())
     played(env)
     observation, info = env.reset(seed=0)
-    assert observation["text"] == (info["step"].messages[0].plain())
+    assert observation["text"] == info["step"].messages[0].plain()
     assert len(observation["images"]) == len(info["step"].messages[0].images)
     assert env.step("what?")[0]["text"]
 

@@ -302,7 +302,7 @@ def test_model_without_vision_is_refused(
     made = worker(pictures_id())
     made.loops.processor, made.loops.hf_model_type = None, None
     asyncio.run(made.play(seed=1, members=1))
-    assert "has no image processor" in caplog.text
+    assert "has no image processor: set actor_rollout_ref.model.path" in caplog.text
     assert made.queue.statuses == ["running", "failure"]
 
 

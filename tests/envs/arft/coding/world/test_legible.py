@@ -32,7 +32,7 @@ OTHERS: Sequence[Problems] = (
     ("rotation180", "blur"),
     ("rotation90", "noise"),
 )
-CASES = [*FIRST, *(pytest.param(each, marks=pytest.mark.soak) for each in OTHERS)]
+CASES = [*FIRST, *(pytest.param(problems, marks=pytest.mark.soak) for problems in OTHERS)]
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.environments import few
 from visenv.checks import CHECKS, DIALECTS, Dialect, check
 from visenv.checks.english import ABBREVIATIONS
 from visenv.data.source import ProceduralSource
@@ -34,9 +35,10 @@ def test_world_creates_texts_for_every_check() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("count", few([60, 150], 1))
 @pytest.mark.parametrize("name", MAKERS)
-def test_verdict_is_that_of_the_strict_check(name: str) -> None:
-    for sample in drawn(7, 60, ConstraintWorld([name])):
+def test_verdict_is_that_of_the_strict_check(name: str, count: int) -> None:
+    for sample in drawn(7, count, ConstraintWorld([name])):
         called = sample.ground_truth.check
         assert called.name == sample.kind == name
         assert (str(check(name, response(sample), called.arguments)),) == sample.answers, sample
