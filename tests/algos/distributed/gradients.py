@@ -168,8 +168,9 @@ def _gradient(parameter: torch.nn.Parameter) -> torch.Tensor:
         return parameter.grad
     from deepspeed.utils import safe_get_full_grad
 
-    gradient: torch.Tensor = safe_get_full_grad(parameter)
-    return gradient
+    # Replicas leave out the gradient of a weight that no process used.
+    gradient: torch.Tensor | None = safe_get_full_grad(parameter)
+    return torch.zeros_like(parameter) if gradient is None else gradient
 
 
 def compare(label: str, wanted: Tensors, got: Tensors) -> None:

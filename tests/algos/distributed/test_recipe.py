@@ -15,6 +15,7 @@ from tests.algos.runs import small_sweep
 from .launching import launch
 
 pytestmark = [
+    pytest.mark.soak,  # test_launch.py runs a recipe on two processes, without DeepSpeed
     pytest.mark.component("torch", "accelerate", "deepspeed", "transformers"),
     pytest.mark.timeout(900),
 ]
@@ -58,7 +59,6 @@ def test_recipe_runs_on_two_processes(launched: Launched) -> None:
     assert not (launched.folder / "job" / "warm-up").is_symlink()
 
 
-@pytest.mark.soak
 def test_sweep_runs_on_two_processes(tmp_path: Path) -> None:
     (tmp_path / "job.toml").write_text(TOML)
     done = launch("ZeRO-2", PROGRAM, tmp_path, "", command(tmp_path, "--sweep"))
@@ -70,7 +70,6 @@ def test_sweep_runs_on_two_processes(tmp_path: Path) -> None:
         assert (tmp_path / "job" / arm / "seed-0" / "warm-up").is_symlink()
 
 
-@pytest.mark.soak
 def test_run_that_exists_is_refused_on_two_processes(launched: Launched) -> None:
     folder = launched.folder
     before = sorted(folder.rglob("*"))
