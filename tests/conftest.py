@@ -61,6 +61,9 @@ WITH_TRL: Final = (
 )
 """The beginnings of the paths of most tests that import TRL."""
 
+WITH_VLLM: Final = "tests/policies/vllm/"
+"""The folder of most tests that import vLLM."""
+
 RAN: Final = pytest.StashKey[Counter[str]]()
 SKIPPED: Final = pytest.StashKey[Counter[str]]()
 SECONDS: Final = pytest.StashKey[dict[str, float]]()
@@ -333,14 +336,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling | None:
-    """Let one test process run all files that import TRL, which imports vLLM too (12 s)."""
+    """Let one test process run all files that import TRL (12 s), and one those that import vLLM."""
     if config.getoption("dist") != "loadfile":
         return None
     from xdist.scheduler import LoadFileScheduling
 
     class FileScheduling(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types
         def _split_scope(self, nodeid: str) -> str:
-            return "TRL" if nodeid.startswith(WITH_TRL) else super()._split_scope(nodeid)
+            if nodeid.startswith(WITH_TRL):
+                return "TRL"
+            return "vLLM" if nodeid.startswith(WITH_VLLM) else super()._split_scope(nodeid)
 
     return FileScheduling(config, log)
 

@@ -6,6 +6,7 @@ import ast
 import re
 import tokenize
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,15 @@ def files(*folders: str) -> list[Path]:
     return sorted(path for path in found if "__pycache__" not in path.parts)
 
 
+def definitions(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield a module with all its classes and functions; no expression is visited."""
+    if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+        yield node
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, ast.expr):
+            yield from definitions(child)
+
+
 def public_classes(text: str) -> list[str]:
     """Return the names of the public classes at the top level of a module."""
     body = ast.parse(text).body
@@ -70,6 +80,8 @@ def public_classes(text: str) -> list[str]:
 
 def british_names(lines: list[str]) -> set[str]:
     """Return the identifiers of Python code with a British part."""
+    if not _BRITISH.search("".join(lines).lower()):
+        return set()
     tokens = tokenize.generate_tokens(iter([*lines, ""]).__next__)
     names = {each.string for each in tokens if each.type == tokenize.NAME}
     return {name for name in names - set(FOREIGN) if _BRITISH.search(name.lower())}
@@ -78,18 +90,18 @@ def british_names(lines: list[str]) -> set[str]:
 def verbless_docstrings(text: str) -> list[str]:
     """Return the first words of the docstrings that begin with a noun or a question word."""
     found = []
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            words = (ast.get_docstring(node) or "").split()
-            if words and words[0] in NOUNS_FOLLOW and words[:2] != ["The", "policy"]:
-                found.append(" ".join(words[:4]))
+    for node in definitions(ast.parse(text)):
+        words = (ast.get_docstring(node) or "").split()  # type: ignore[arg-type]
+        if words and words[0] in NOUNS_FOLLOW and words[:2] != ["The", "policy"]:
+            found.append(" ".join(words[:4]))
     return found
 
 
 def nameless_tests(text: str) -> list[str]:
     """Return the names of tests that do not begin with the component under test."""
     functions = (ast.FunctionDef, ast.AsyncFunctionDef)
-    names = [each.name for each in ast.walk(ast.parse(text)) if isinstance(each, functions)]
+    found = definitions(ast.parse(text))
+    names = [node.name for node in found if isinstance(node, functions)]
     tests = [name for name in names if name.startswith("test_")]
     return [name for name in tests if name.split("_")[1] in NOT_UNDER_TEST]
 
