@@ -16,6 +16,7 @@ from visenv.seeding import seeds
 from visenv.types import Episode, Sampling
 
 from ..sft import play_demonstrations
+from ..trainer.distributed import DistributedContext
 from ..trainer.episode_sources.samples import SampleOrder
 from .parts import evaluation_placement, make_executor, make_player, training_mixture
 from .recipe import Phase, Recipe
@@ -38,7 +39,10 @@ def phase_seed(recipe: Recipe, name: str) -> int:
 
 
 def find_demonstrations(
-    policy: TrainablePolicy[Any], recipe: Recipe, phase: Phase
+    policy: TrainablePolicy[Any],
+    recipe: Recipe,
+    phase: Phase,
+    processes: DistributedContext | None = None,
 ) -> list[Episode]:
     """Return the demonstrations of a phase, encoded for the policy.
 
@@ -46,6 +50,7 @@ def find_demonstrations(
         policy: The policy at the start of the phase.
         recipe: The recipe that contains the phase.
         phase: The phase of SFT.
+        processes: The processes of the run, which share the episodes of a player.
 
     Raises:
         RunError: If no demonstration has a reward of `DemonstrationConfig.min_reward`, or all have
@@ -58,7 +63,7 @@ def find_demonstrations(
         for episode in read_episodes(file, required=True)
     ]
     if told.episodes:
-        found += _of_player(policy, recipe, phase)
+        found += _of_player(policy, recipe, phase, processes)
     if told.samples_of:
         found += _of_policy(policy, recipe, told.samples_of)
     if told.min_reward is not None:
@@ -112,13 +117,18 @@ def length_warnings(demonstrations: Sequence[Episode], recipe: Recipe) -> Iterat
             )
 
 
-def _of_player(policy: TrainablePolicy[Any], recipe: Recipe, phase: Phase) -> list[Episode]:
+def _of_player(
+    policy: TrainablePolicy[Any],
+    recipe: Recipe,
+    phase: Phase,
+    processes: DistributedContext | None,
+) -> list[Episode]:
     told = phase.demonstrations
     stream = np.random.SeedSequence(recipe.seed, spawn_key=(_DEMONSTRATIONS,))
     mixture = training_mixture(recipe, phase)
     chosen = seeds(stream, told.episodes)
     return play_demonstrations(
-        policy, make_player(told), mixture, chosen, evaluation_placement(recipe)
+        policy, make_player(told), mixture, chosen, evaluation_placement(recipe), processes
     )
 
 

@@ -194,7 +194,7 @@ class Experiment:
     def _demonstrations(self, name: str, phase: Phase) -> list[Episode]:
         """Return the demonstrations of a phase of SFT, and measure the time of sampling them."""
         started = time.perf_counter()
-        found = find_demonstrations(self.policy, self.recipe, phase)
+        found = find_demonstrations(self.policy, self.recipe, phase, self.processes)
         for warning in length_warnings(found, self.recipe):
             self.console.print(rich_text(f"Warning: phase {name}: {warning}"))
         if phase.demonstrations.samples_of and name not in self.results.sampling_seconds:

@@ -12,6 +12,7 @@ from visenv.policy import Policy, TrainablePolicy
 from visenv.rollout import Env, EpisodeSpec, Mixture
 from visenv.types import Episode
 
+from ..trainer.distributed import DistributedContext
 from ..trainer.episode_sources.samples import RowOrder
 from ..trainer.placement import Placement
 
@@ -22,6 +23,7 @@ def play_demonstrations(
     make_env: Callable[[], Env] | Mixture,
     seeds: Sequence[int],
     placement: Placement = Placement(),  # noqa: B008 - a tuple
+    processes: DistributedContext | None = None,
 ) -> list[Episode]:
     """Play an episode for each seed, and leave out aborted and truncated episodes.
 
@@ -33,6 +35,7 @@ def play_demonstrations(
         make_env: A function that creates the environment, or a mixture of environments.
         seeds: The seeds of the resets, at least one.
         placement: Where environments run.
+        processes: The processes of the run. Each plays its share, and all return all episodes.
 
     Returns:
         Episodes with segments, for `Trainer.fit`.
@@ -40,8 +43,12 @@ def play_demonstrations(
     Raises:
         RunError: If no episode terminated. The message contains the reason of the first one.
     """
+    rank, count = (processes.rank, processes.count) if processes else (0, 1)
     with closing(placement.collector(make_env, player)) as collector:
-        played = collector.episodes(_specs(collector.mixture, seeds))
+        played = collector.episodes(_specs(collector.mixture, seeds)[rank::count])
+    if processes is not None:
+        shares = processes.exchange(played)
+        played = [shares[place % count][place // count] for place in range(len(seeds))]
     whole = [episode for episode in played if episode.status == "terminated"]
     if not whole:
         reason = played[0].failure or played[0].reason

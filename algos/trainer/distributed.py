@@ -90,11 +90,17 @@ class DistributedContext:
         """
         if self.count == 1:
             return [value]
+        received = self.exchange(_without_images(value))
+        values = [pickle.loads(each) for each in received]  # noqa: S301 - our own processes
+        values[self.rank] = value
+        return values
+
+    def exchange(self, value: Value) -> list[Value]:
+        """Return the values of all processes with their images, in the order of their ranks."""
+        if self.count == 1:
+            return [value]
         received: list[Any] = [None] * self.count
-        self._together(
-            lambda: dist.all_gather_object(received, _without_images(value), group=self._group)
-        )
-        received = [pickle.loads(each) for each in received]  # noqa: S301 - our own processes
+        self._together(lambda: dist.all_gather_object(received, value, group=self._group))
         received[self.rank] = value
         return received
 

@@ -12,7 +12,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -64,6 +64,8 @@ _PIECE = re.compile(r"</?\w+>|(?:\"?[\[\]{}, ]*\"\w+\": ?[\[{]*)+\"?(?!\w+\":)")
 _SEED = 0x70CE
 """Seed of the episodes."""
 
+_SEEDS_AT_ONCE = 32
+
 
 class TokenizerTexts(NamedTuple):
     """Holds the training data of a tokenizer.
@@ -97,9 +99,7 @@ def collect_texts(
     share = max(1, round(episodes / len(mixture.make_envs)))
     played: list[Episode] = []
     for name, make in mixture.make_envs.items():
-        for player in _players(make):
-            with closing(Collector(make, load("policy", player)())) as collector:
-                found = collector.episodes([EpisodeSpec(seed) for seed in _seeds(share)])
+        for player, found in _play(make, _seeds(share)).items():
             if all(episode.status == "aborted" for episode in found):
                 named = f" of {name}" if name else ""
                 raise RunError(
@@ -108,6 +108,24 @@ def collect_texts(
                 )
             played += found
     return texts_of(played)
+
+
+def _play(make_env: Callable[[], Env], seeds: Sequence[int]) -> dict[str, list[Episode]]:
+    """Return the episodes of each player.
+
+    All players play some seeds before the next ones, because worlds keep only recent samples.
+    """
+    with ExitStack() as stack:
+        collectors = {
+            player: stack.enter_context(closing(Collector(make_env, load("policy", player)())))
+            for player in _players(make_env)
+        }
+        played: dict[str, list[Episode]] = {player: [] for player in collectors}
+        for start in range(0, len(seeds), _SEEDS_AT_ONCE):
+            specs = [EpisodeSpec(seed) for seed in seeds[start : start + _SEEDS_AT_ONCE]]
+            for player, collector in collectors.items():
+                played[player] += collector.episodes(specs)
+    return played
 
 
 def _players(make_env: Callable[[], Env]) -> list[str]:
