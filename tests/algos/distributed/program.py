@@ -16,6 +16,7 @@ import torch
 from visenv.algos.trainer.distributed import DistributedContext
 
 sys.path.insert(0, str(Path(__file__).parents[3]))
+from tests.algos import toy
 from tests.algos.distributed.gradients import check
 from tests.algos.distributed.training import (
     StopAfterTheFirst,
@@ -24,6 +25,7 @@ from tests.algos.distributed.training import (
     train_flat,
     train_long,
 )
+from visenv.algos.sft import play_demonstrations
 from visenv.cli import main as run_command
 
 
@@ -35,6 +37,8 @@ def main() -> None:
             processes = DistributedContext(timeout=600)
             assert processes.count == 2
             check(model if task == "check" else "", processes)
+        elif task == "demonstrations":
+            check_demonstrations(DistributedContext(timeout=600))
         elif task.startswith("visenv "):
             if status := run_command(shlex.split(task)[1:]):
                 sys.exit(status)
@@ -66,6 +70,17 @@ def run(model: str, folder: Path, task: str) -> None:
     words = ["killed"] if task == "resume" else task.split()
     begins, resumes = task.startswith("begin "), task.startswith(("resume", "go on with "))
     train(model, folder / words[-1], resumes, [StopAfterTheFirst()] if begins else [])
+
+
+def check_demonstrations(processes: DistributedContext) -> None:
+    """Compare demonstrations that two processes play together with those of one process."""
+    policy, player = toy.ToyPolicy(), toy.ToyPolicy(seed=1)
+    seeds = range(7)
+    shared = play_demonstrations(policy, player, toy.Echo, seeds, processes=processes)
+    assert shared == play_demonstrations(policy, player, toy.Echo, seeds)
+    assert [episode.seed for episode in shared] == [*seeds]
+    assert all(image.pixels.size for episode in shared for image in episode.images)
+    print(f"{processes.rank}: demonstrations agree", flush=True)
 
 
 if __name__ == "__main__":

@@ -265,8 +265,9 @@ def _wait_until(happened: Callable[[], bool], seconds: float = 120) -> None:
 @pytest.mark.component("transformers")
 def test_replicas_agree_and_one_that_hangs_is_an_error_with_a_name(tmp_path: Path) -> None:
     padded = families.build("gemma3", tmp_path / "gemma3")
-    done = _launch("replicas", tmp_path, padded, "check", "check toy", "hang")
+    done = _launch("replicas", tmp_path, padded, "check", "check toy", "demonstrations", "hang")
     assert done.stdout.count("all cases agree") == 4, done.stderr
+    assert done.stdout.count("demonstrations agree") == 2, done.stderr
     said = (
         "RunError: Process 0 of 2 lost another one, or waited for it longer than the timeout of 3"
     )
