@@ -186,7 +186,8 @@ def generic(
     min_pixels: int | None = None,
     max_pixels: int | None = None,
     video: VideoMode | None = None,
-    image_encoder: Callable[[Any], ImageEncoder] = ImageEncoder,
+    image_encoder: Callable[[Any, int], ImageEncoder] = ImageEncoder,
+    capacity: int = 2**30,
 ) -> GenericFamily:
     """Return the generic family of a checkpoint; the arguments are those of `qwen_vl`.
 
@@ -205,7 +206,7 @@ def generic(
         )
     if video == "native":
         raise PolicyError(f"Models of type {name!r} are shown videos as frames (video='frames').")
-    return GenericFamily(checkpoint)
+    return GenericFamily(checkpoint, capacity)
 
 
 def _placeholder_of(checkpoint: Checkpoint) -> int:

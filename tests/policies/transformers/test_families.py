@@ -209,6 +209,14 @@ def test_saved_checkpoint_gives_the_same_scores(
     torch.testing.assert_close(found, expected[0][mask], rtol=0, atol=1e-5)
 
 
+def test_inputs_kept_are_bounded_in_bytes(model: Any, folder: Path, talk: Any) -> None:
+    image = talk.picture(0, 64, 64)
+    small = TransformersPolicy(folder, threads=1, vision_cache=64)
+    for policy, kept in ((model, True), (small, False)):
+        first, second = (policy.codec.family._process(image) for _ in range(2))
+        assert (first is second) == kept
+
+
 # --------------------------------------------------------------------------------------- refusals
 
 
