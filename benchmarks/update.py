@@ -116,14 +116,11 @@ class Step:
             self._scores: Callable[[], Any] = lambda: peer.scores(inputs)
             del self.policy.network, self.policy.module, self.policy.decoder
         else:
+            padded = self.policy.collate(segments, images) if way == "generic" else None
 
             def score() -> TokenScores:
                 self.policy.network.forget()  # otherwise its cost is 0 from the second step
-                batch: Any
-                if way == "padded":
-                    batch = pack(self.policy.codec, segments, images, share=False)
-                else:
-                    batch = self.policy.collate(segments, images)
+                batch = padded or pack(self.policy.codec, segments, images, share=way == "shared")
                 found: TokenScores = self.policy.module(batch)
                 return found
 

@@ -235,7 +235,7 @@ def _stacked(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
     for tensor in tensors:
         missing = [most - size for most, size in zip(largest, tensor.shape[1:], strict=True)]
         padding = [value for most in reversed(missing) for value in (0, most)]
-        padded.append(F.pad(tensor, padding))
+        padded.append(F.pad(tensor, padding) if any(missing) else tensor)  # pad always copies
     return torch.cat(padded)
 
 

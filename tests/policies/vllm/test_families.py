@@ -38,7 +38,9 @@ BOUND = 1e-5
 
 GREEDY = Sampling(0.0, 12)
 
-READ = ("lfm2_vl", "glm46v", "qwen2_vl", "qwen3_5", "llava_onevision", "qwen3_vl_moe")
+READ = (
+    "lfm2_vl", "glm46v", "qwen2_vl", "qwen3_5", "llava_onevision", "qwen3_vl_moe", "qwen3_5_moe",
+)  # fmt: skip
 """Further families whose prompts vLLM's processor reads as visenv does."""
 
 
