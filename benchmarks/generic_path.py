@@ -13,8 +13,9 @@ trl      `GRPOTrainer` of TRL on the stock model: its log-probabilities, and its
 trl-cpu  the same with TRL's default on a CPU: its head scores every place
 
 "Score" is the forward pass without a gradient, as for the log-probabilities of a reference model;
-"update" is forward, backward and AdamW. Padded batches are made before the time is measured. The processes, rounds, times and memory are those of `update.py`. "Gradient" is the distance
-from the gradient of the packed way, relative to its norm.
+"update" is forward, backward and AdamW. Padded batches are made before the time is measured. The
+processes, rounds, times and memory are those of `update.py`. "Gradient" is the distance from the
+gradient of the packed way, relative to its norm.
 
 The last lines are the ratios of processor seconds. When it samples, the generic path reads the
 prompt of a group once; this is not measured here.

@@ -65,8 +65,8 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
         fp32_head: Whether logits are computed in float32 for all values of `dtype`.
         freeze_vision: Whether the vision tower is not trained; its features of an image are then
             cached.
-        vision_cache: Maximum number of bytes of each of three caches: features, inputs of the model
-            made from images, and those made from videos.
+        vision_cache: Maximum number of bytes of each cache: of features, and of inputs of the model
+            made from images and from videos.
         lora: `LoraSettings`, or their fields by name. If given, only adapters of the language model
             are trained.
         gradient_checkpointing: Whether the activations of each layer are recomputed for the

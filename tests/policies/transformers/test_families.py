@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.environments import few
-from visenv.errors import ConfigurationError, ImageError, PolicyError
+from visenv.errors import ConfigurationError, ImageError
 from visenv.policy import BatchBudget
 from visenv.types import Message, Sampling, TurnRequest
 
@@ -223,8 +223,6 @@ def test_inputs_kept_are_bounded_in_bytes(model: Any, folder: Path, talk: Any) -
 def test_options_without_effect_are_refused_by_name(folder: Path, name: str) -> None:
     with pytest.raises(ConfigurationError, match=f"{name}.* is another type of model"):
         TransformersPolicy(folder, max_pixels=1000)
-    with pytest.raises(PolicyError, match=f"{name}.* as frames"):
-        TransformersPolicy(folder, video="native")
 
 
 def test_image_that_the_processor_refuses_fails_its_own_episode(
