@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,10 +20,16 @@ pytest.importorskip("torchvision")
 
 from tests.policies.transformers import families
 from tests.policies.transformers.tiny_families import proof
-from tests.policies.vllm.conftest import scale
+from tests.policies.vllm.conftest import (
+    ONE_PROCESS,
+    SMALL,
+    change_adapter,
+    scale,
+    send_adapter,
+)
 from tests.policies.vllm.prompts import read_by_vllm
 from visenv.policies.transformers import TransformersPolicy
-from visenv.policies.vllm import sampler
+from visenv.policies.vllm import VLLMServerPolicy, sampler
 
 if TYPE_CHECKING:
     from visenv.policies.vllm import VLLMPolicy
@@ -187,6 +194,46 @@ def test_other_tokens_than_the_engines_are_an_error_with_the_family(
     monkeypatch.setattr(family, "show", longer)
     with pytest.raises(PolicyError, match=f"'{name}' differs .* instead of .* same checkpoint"):
         talk.alone(vllm, 0, [talk.shown("a", talk.picture(1))])
+
+
+# ------------------------------------------------------------------- adapters, and another process
+
+
+def test_adapter_changes_the_samples_to_those_of_the_trainer(
+    start: Callable[..., VLLMPolicy], folder: Path, exam: Any
+) -> None:
+    """Check that vLLM applies LoRA to the layers that peft names for the family."""
+    pytest.importorskip("peft")
+    trained = TransformersPolicy(folder, threads=1, lora={"rank": 4, "alpha": 8.0})
+    engine = start(folder, lora_rank=4)
+    images = exam.images(range(3))
+    for seed in (1, 2):
+        change_adapter(trained, seed)
+        send_adapter(engine, trained, seed, weights=seed == 1)
+        segments = exam.play(engine, range(3), sampling=GREEDY)
+        assert exam.error(trained, segments, images) <= BOUND
+    change_adapter(trained, 3)
+    assert exam.error(trained, segments, images) > 1e-2
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(900)  # a server needs time to start
+def test_server_samples_as_transformers_before_and_after_an_update(
+    folder: Path, trained: Any, exam: Any
+) -> None:
+    options = SMALL["options"] | ONE_PROCESS
+    with closing(VLLMServerPolicy(folder, **SMALL | {"options": options})) as server:
+        for version in (0, 1):
+            if version:
+                scale(trained, "", 0.9)
+                server.load(trained.named_weights(), version)
+            ours, theirs = (
+                exam.play(policy, range(4), sampling=GREEDY) for policy in (server, trained)
+            )
+            for one, other in zip(ours, theirs, strict=True):
+                assert one.token_ids.tolist() == other.token_ids.tolist()
+                assert set(one.policy_version[one.loss_mask].tolist()) == {version}
+            assert exam.error(trained, ours, exam.images(range(4))) <= BOUND
 
 
 # ------------------------------------------------------------------------------ without an engine
