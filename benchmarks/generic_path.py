@@ -14,8 +14,9 @@ trl-cpu  the same with TRL's default on a CPU: its head scores every place
 
 "Score" is the forward pass without a gradient, as for the log-probabilities of a reference model;
 "update" is forward, backward and AdamW. Padded batches are made before the time is measured. The
-processes, rounds, times and memory are those of `update.py`. "Gradient" is the distance from the
-gradient of the packed way, relative to its norm.
+processes, times and memory are those of `update.py`, but the smallest of all rounds counts, because
+other programs only add to processor seconds. "Gradient" is the distance from the gradient of the
+packed way, relative to its norm.
 
 The last lines are the ratios of processor seconds. When it samples, the generic path reads the
 prompt of a group once; this is not measured here.
@@ -44,7 +45,7 @@ def report(
     processes: Processes, options: argparse.Namespace, shape: Shape, members: int
 ) -> Iterator[str]:
     """Yield the lines of one shape."""
-    measured, apart = measure(processes, options, shape, members, WORK)
+    measured, apart = measure(processes, options, shape, members, WORK, min)
     yield (
         f"\n{shape}, {shape.images} images, G = {members}: {shape.whole(members)} tokens,"
         f" {shape.read(members)} with shared prefixes"

@@ -223,8 +223,9 @@ def measure(
     shape: Shape,
     members: int,
     work: Sequence[str] = ("update",),
+    summary: Callable[[Iterable[float]], float] = statistics.median,
 ) -> tuple[dict[str, dict[str, Taken]], dict[str, float]]:
-    """Return the median costs of each way, and the distance of its gradient from the first way.
+    """Return the costs of each way, and the distance of its gradient from the first way.
 
     Args:
         processes: A process for each way.
@@ -232,6 +233,7 @@ def measure(
         shape: The shape of the group.
         members: Number of members of the group.
         work: What is measured, see `Step.take`; the last is ``"update"``.
+        summary: Makes one number of those of all rounds.
     """
     for way, process in processes.items():
         process.submit(prepare, way, options, shape, members).result()
@@ -249,7 +251,7 @@ def measure(
         for way in processes:
             apart[way] = difference(torch.load(Path(scratch) / way), first)
     medians = {
-        name: {way: Taken(*map(statistics.median, zip(*each, strict=True)))
+        name: {way: Taken(*map(summary, zip(*each, strict=True)))
                for way, each in ways.items()}
         for name, ways in taken.items()
     }  # fmt: skip

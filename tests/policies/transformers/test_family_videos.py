@@ -52,24 +52,15 @@ def model(folder: Path) -> TransformersPolicy:
     return TransformersPolicy(folder, threads=1, video="native")
 
 
-def clip(seed: int, frames: int) -> Video:
-    """Return a video of 64 x 48 pixels with uneven times."""
-    rng = np.random.default_rng(seed)
-    images = [
-        Image.from_pixels(rng.integers(0, 256, (48, 64, 3), dtype=np.uint8)) for _ in range(frames)
-    ]
-    return Video(tuple(images), tuple(np.cumsum(rng.uniform(0.2, 2, frames)).tolist()))
-
-
 @pytest.fixture(scope="module")
 def held(model: TransformersPolicy, talk: Any) -> list[TokenSession]:
     """Return two conversations: a video, an image and the video again; and only another video."""
-    film = clip(1, 3)
+    film = talk.clip(1, 3, 64, 48, 0.7)
     turns = [
         [Message("user", ("see ", film, " and ", talk.picture(1, 60, 90), " what?"))],
-        [Message("user", ("again: ", film, clip(2, 2)))],
+        [Message("user", ("again: ", film, talk.clip(2, 2, 64, 48)))],
     ]
-    other = [[Message("user", ("a", clip(3, 2)))]]
+    other = [[Message("user", ("a", talk.clip(3, 2, 64, 48)))]]
     both = talk.together([talk.converse(model, 0, turns), talk.converse(model, 1, other)])
     return [session for session, _ in both]
 

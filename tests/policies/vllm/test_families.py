@@ -18,7 +18,7 @@ torch: Any = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 pytest.importorskip("torchvision")
 
-from tests.policies.transformers import families
+from tests.policies.transformers import families, test_family_videos
 from tests.policies.transformers.tiny_families import proof
 from tests.policies.vllm.conftest import (
     ONE_PROCESS,
@@ -253,6 +253,23 @@ def test_prompt_of_a_family_that_the_cpu_build_may_not_compute_is_read_as_ours(
     assert [len(session.stream.images) for session in sessions] == [3, 1]
     for prompt in read_by_vllm(tmp_path, sessions):
         assert prompt.found == prompt.expected
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("filmed", test_family_videos.NATIVE)
+def test_videos_of_a_family_with_tokens_for_them_are_read_as_ours(
+    filmed: str, talk: Any, tmp_path: Path
+) -> None:
+    policy = TransformersPolicy(families.build(filmed, tmp_path), threads=1)
+    film = talk.clip(1, 3, 64, 48)
+    turns = [
+        [Message("user", ("see ", film, " and ", talk.picture(1, 60, 90), " what?"))],
+        [Message("user", ("again: ", film, talk.clip(2, 2, 64, 48)))],
+    ]
+    session, _ = talk.alone(policy, 0, turns)
+    assert len(session.stream.videos) == 3
+    (prompt,) = read_by_vllm(tmp_path, [session])
+    assert prompt.found == prompt.expected
 
 
 def test_line_breaks_next_to_images_of_gemma_are_an_error(tmp_path: Path) -> None:
