@@ -212,8 +212,9 @@ def test_saved_checkpoint_gives_the_same_scores(
 def test_inputs_kept_are_bounded_in_bytes(model: Any, folder: Path, talk: Any) -> None:
     image = talk.picture(0, 64, 64)
     small = TransformersPolicy(folder, threads=1, vision_cache=64)
-    for policy, kept in ((model, True), (small, False)):
-        first, second = (policy.codec.family._process(image) for _ in range(2))
+    family: Any
+    for family, kept in ((model.codec.family, True), (small.codec.family, False)):
+        first, second = (family._process(image) for _ in range(2))
         assert (first is second) == kept
 
 

@@ -27,7 +27,7 @@ def llava_onevision() -> tuple[Any, Any]:
     )
     processor = t.LlavaOnevisionProcessor(
         images, tokenizer,
-        t.LlavaOnevisionVideoProcessor(size={"height": 28, "width": 28}),  # type: ignore[attr-defined]
+        t.LlavaOnevisionVideoProcessor(size={"height": 28, "width": 28}),
         num_image_tokens=4, vision_feature_select_strategy="full",
         chat_template=CHATML_WITH_VIDEO.replace("IMAGE", "<image>").replace("VIDEO", "<video>"),
     )  # fmt: skip
