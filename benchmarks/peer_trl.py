@@ -123,6 +123,20 @@ class Peer:
             value: torch.Tensor = self._trainer._compute_loss(self.model, dict(inputs))  # noqa: SLF001
         return value
 
+    def scores(self, inputs: Mapping[str, Any]) -> torch.Tensor:
+        """Return TRL's log-probabilities of the completions, ``[rows, completion length]``."""
+        keep = inputs["completion_ids"].size(1)
+        shown = ("pixel_values", "image_grid_thw", "num_images", "mm_token_type_ids")
+        with mock.patch("trl.trainer.utils._use_triton", return_value=self._sampled_only):
+            found: torch.Tensor = self._trainer._get_per_token_logps_and_entropies(  # noqa: SLF001
+                self.model,
+                torch.cat([inputs["prompt_ids"], inputs["completion_ids"]], 1),
+                torch.cat([inputs["prompt_mask"], inputs["completion_mask"]], 1),
+                keep,
+                **{name: inputs[name] for name in shown},
+            )[0]
+        return found
+
 
 def _no_reward(completions: list[Any], **_: Any) -> list[float | None]:
     """Return no rewards; TRL requires a reward function, but the rewards are in the episodes."""

@@ -39,14 +39,16 @@ import platform
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import ExitStack
 from importlib.metadata import version
+from itertools import product
 from multiprocessing import get_context
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, NamedTuple
+from unittest import mock
 
 import torch
 
@@ -54,11 +56,15 @@ from benchmarks.meter import most, now, rest
 from benchmarks.peer_loop import Loop
 from benchmarks.peer_trl import Peer
 from benchmarks.random_vlm import SHAPES, Shape, build, group, weights
+from visenv.policies.tokens.config import read_config
+from visenv.policies.tokens.families import load_family
+from visenv.policies.tokens.generic import generic
 from visenv.policies.transformers import TransformersPolicy
 from visenv.policies.transformers.pack import pack
 from visenv.policy import TokenScores
 
-WAYS = ("shared", "padded", "loop", "trl", "trl-cpu")
+WAYS = ("shared", "padded", "loop", "trl", "trl-cpu", "generic")
+"""The ways; `generic_path.py` measures the last, the computation of models that are not packed."""
 
 
 class Taken(NamedTuple):
@@ -78,18 +84,11 @@ class Taken(NamedTuple):
 
 
 class Step:
-    """Takes an optimizer step on a group in one way."""
+    """Takes optimizer steps on a group in one way, or only scores it."""
 
     def __init__(self, way: str, options: argparse.Namespace, shape: Shape, members: int) -> None:
         self._device = options.device
-        self.policy = TransformersPolicy(
-            options.folder,
-            device=options.device,
-            dtype=options.dtype,
-            freeze_vision=True,
-            gradient_checkpointing=options.checkpointing,
-            threads=options.threads,
-        )
+        self.policy = policy_of(way, options)
         segments, images = group(self.policy, shape, members)
         self.policy.network.head.banned.zero_()  # TRL bans nothing
         self.policy.train_mode(True)
@@ -114,18 +113,24 @@ class Step:
             inputs = peer.inputs(segments, images, advantages)
             self.model = peer.model
             self._loss = lambda: peer.loss(inputs)
+            self._scores: Callable[[], Any] = lambda: peer.scores(inputs)
             del self.policy.network, self.policy.module, self.policy.decoder
         else:
+            padded = self.policy.collate(segments, images) if way == "generic" else None
+
+            def score() -> TokenScores:
+                self.policy.network.forget()  # otherwise its cost is 0 from the second step
+                batch = padded or pack(self.policy.codec, segments, images, share=way == "shared")
+                found: TokenScores = self.policy.module(batch)
+                return found
 
             def loss() -> torch.Tensor:
-                self.policy.network.forget()  # otherwise its cost is 0 from the second step
-                packed = pack(self.policy.codec, segments, images, share=way == "shared")
-                scores: TokenScores = self.policy.module(packed)
+                scores = score()
                 ratio = torch.exp(scores.logprobs - scores.logprobs.detach())
                 value: torch.Tensor = -(advantages[:, None] * ratio * scores.mask).sum()
                 return value / scores.mask.sum()
 
-            self._loss = loss
+            self._loss, self._scores = loss, score
         trained = [weight for weight in self.model.parameters() if weight.requires_grad]
         self._optimizer = torch.optim.AdamW(trained, lr=0.0)
         for weight in trained:
@@ -144,13 +149,18 @@ class Step:
         tower.register_forward_pre_hook(before)
         tower.register_forward_hook(after)
 
-    def take(self) -> Taken:
+    def take(self, work: str = "update") -> Taken:
+        """Return the cost of an optimizer step (``"update"``), or only of scores (``"score"``)."""
         self._optimizer.zero_grad()
         self._looking = 0.0
         held = rest(self._device)
         wall, start = time.perf_counter(), now(self._device)
-        self._loss().backward()
-        self._optimizer.step()
+        if work == "score":
+            with torch.no_grad():
+                self._scores()
+        else:
+            self._loss().backward()
+            self._optimizer.step()
         whole = now(self._device) - start
         wall = time.perf_counter() - wall
         return Taken(whole, self._looking, wall, most(self._device) - held)
@@ -164,6 +174,25 @@ class Step:
         return {name: weight.grad.cpu() for name, weight in named if weight.grad is not None}
 
 
+def policy_of(way: str, options: argparse.Namespace) -> TransformersPolicy:
+    """Return the policy of a way; the generic one has the family of models that are not packed."""
+    family = (
+        generic if way == "generic" else load_family(read_config(str(options.folder)).model_type)
+    )
+    with mock.patch("visenv.policies.tokens.codec.load_family", return_value=family):
+        policy = TransformersPolicy(
+            options.folder,
+            device=options.device,
+            dtype=options.dtype,
+            freeze_vision=True,
+            gradient_checkpointing=options.checkpointing,
+            threads=options.threads,
+        )
+    if way == "generic":  # the attention of transformers, as for models that are not packed
+        policy.network.model.set_attn_implementation("sdpa")
+    return policy
+
+
 _STEP: list[Step] = []
 """The step of this process, at most one."""
 
@@ -174,8 +203,8 @@ def prepare(way: str, options: argparse.Namespace, shape: Shape, members: int) -
     _STEP.append(Step(way, options, shape, members))
 
 
-def take() -> Taken:
-    return _STEP[0].take()
+def take(work: str = "update") -> Taken:
+    return _STEP[0].take(work)
 
 
 def keep_gradient(file: Path) -> None:
@@ -189,15 +218,31 @@ Processes = Mapping[str, ProcessPoolExecutor]
 
 
 def measure(
-    processes: Processes, options: argparse.Namespace, shape: Shape, members: int
-) -> tuple[dict[str, Taken], dict[str, float]]:
-    """Return the median cost of each way, and the distance of its gradient from the first way."""
+    processes: Processes,
+    options: argparse.Namespace,
+    shape: Shape,
+    members: int,
+    work: Sequence[str] = ("update",),
+    summary: Callable[[Iterable[float]], float] = statistics.median,
+) -> tuple[dict[str, dict[str, Taken]], dict[str, float]]:
+    """Return the costs of each way, and the distance of its gradient from the first way.
+
+    Args:
+        processes: A process for each way.
+        options: The options of the command.
+        shape: The shape of the group.
+        members: Number of members of the group.
+        work: What is measured, see `Step.take`; the last is ``"update"``.
+        summary: Makes one number of those of all rounds.
+    """
     for way, process in processes.items():
         process.submit(prepare, way, options, shape, members).result()
-    taken: dict[str, list[Taken]] = {way: [] for way in processes}
+    taken: dict[str, dict[str, list[Taken]]] = {
+        name: {way: [] for way in processes} for name in work
+    }
     for _ in range(options.rounds):
-        for way, process in processes.items():
-            taken[way].append(process.submit(take).result())
+        for name, way in product(work, processes):
+            taken[name][way].append(processes[way].submit(take, name).result())
     apart = {}
     with tempfile.TemporaryDirectory() as scratch:
         for way, process in processes.items():
@@ -205,8 +250,11 @@ def measure(
         first = torch.load(Path(scratch) / "shared")
         for way in processes:
             apart[way] = difference(torch.load(Path(scratch) / way), first)
-    medians = {way: Taken(*map(statistics.median, zip(*each, strict=True)))
-               for way, each in taken.items()}  # fmt: skip
+    medians = {
+        name: {way: Taken(*map(summary, zip(*each, strict=True)))
+               for way, each in ways.items()}
+        for name, ways in taken.items()
+    }  # fmt: skip
     return medians, apart
 
 
@@ -232,7 +280,8 @@ def report(
     processes: Processes, options: argparse.Namespace, shape: Shape, members: int
 ) -> Iterator[str]:
     """Yield the lines of one shape."""
-    taken, apart = measure(processes, options, shape, members)
+    measured, apart = measure(processes, options, shape, members)
+    taken = measured["update"]
     shared = taken["shared"]
     yield (
         f"\n{shape}, G = {members}: {shape.read(members)} tokens read of {shape.whole(members)}"

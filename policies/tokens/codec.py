@@ -32,7 +32,8 @@ class Codec:
         max_pixels: Larger images are shrunk to this; None keeps the checkpoint's own limit. Both
             limits apply to images; videos keep the limits of the checkpoint's video processor.
         video: How videos are shown; None is native if the checkpoint supports it, otherwise frames.
-        image_encoder: Makes the encoder of images.
+        image_encoder: Makes the encoder of images from the image processor and the capacity.
+        capacity: Maximum number of bytes of cached inputs of images, and again of videos.
 
     Attributes:
         processor: The tokenizer, image processor and video processor of the checkpoint.
@@ -57,7 +58,8 @@ class Codec:
         min_pixels: int | None = None,
         max_pixels: int | None = None,
         video: VideoMode | None = None,
-        image_encoder: Callable[[Any], ImageEncoder] = ImageEncoder,
+        image_encoder: Callable[[Any, int], ImageEncoder] = ImageEncoder,
+        capacity: int = 2**30,
     ) -> None:
         if video not in (None, "native", "frames"):
             raise ConfigurationError(f"video must be 'native' or 'frames', got {video!r}.")
@@ -73,6 +75,7 @@ class Codec:
             max_pixels=max_pixels,
             video=video,
             image_encoder=image_encoder,
+            capacity=capacity,
         )
         beyond = [token for token in self.family.placeholder_ids if token >= rows]
         if beyond:

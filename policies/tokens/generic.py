@@ -15,22 +15,27 @@ from cachetools import LRUCache
 from numpy.typing import NDArray
 
 from visenv.errors import ConfigurationError, ImageError, PolicyError
-from visenv.types import Image, ImageSpan, PlaceholderRun, Visual
+from visenv.types import Image, ImageSpan, PlaceholderRun, Video, VideoSpan, Visual
 
 from .family import Checkpoint, MediaSpan, Span, VideoMode
 from .fingerprint import fingerprint_of
+from .video import facts_of, pixels_of
 from .vision import ImageEncoder
 
 _NO_INPUTS = {"input_ids", "attention_mask", "token_type_ids", "mm_token_type_ids"}
 """Results of a processor that describe its text, which is here only one placeholder."""
 
+_SIDE = 64
+"""Width and height in pixels of the video that tests a processor."""
 
-class ProcessedImage(NamedTuple):
-    """Holds the results of a processor for one image.
+
+class Processed(NamedTuple):
+    """Holds the results of a processor for one image or video.
 
     Attributes:
-        token_ids: The tokens of the image.
-        inputs: Arguments of the model, whose first dimension counts images, tiles or patches.
+        token_ids: The tokens of the image or video.
+        inputs: Arguments of the model, whose first dimension counts images, videos, tiles or
+            patches.
     """
 
     token_ids: tuple[int, ...]
@@ -45,83 +50,108 @@ class ProcessedImage(NamedTuple):
 class GenericFamily:
     """Asks the processor for the tokens and inputs of each image. The class is a `ModelFamily`.
 
-    The processor is called once for each distinct image, with one placeholder as text. Some
-    processors tile an image only if it is the only one (LLaVA-OneVision), so the tokens of an image
-    would otherwise depend on images that are shown later. The results are concatenated along their
-    first dimension, and smaller ones are padded with zeros, as processors pad a batch themselves.
+    The processor is called once for each distinct image or video, with one placeholder as text.
+    Some processors tile an image only if it is the only one (LLaVA-OneVision), so the tokens of an
+    image would otherwise depend on images that are shown later. The results are concatenated along
+    their first dimension, and smaller ones are padded with zeros, as processors pad a batch
+    themselves.
 
     Args:
         checkpoint: The checkpoint.
         capacity: Maximum number of bytes of cached results; the least recently used are dropped
             first.
+        videos: Whether videos are shown by the video tokens of the model, and not as frames.
 
     Raises:
-        PolicyError: If the configuration names no token that is replaced by features.
+        PolicyError: If the configuration names no token that is replaced by features, or videos
+            have no such token.
     """
 
     packs = False
-    takes_videos = False
 
-    def __init__(self, checkpoint: Checkpoint, capacity: int = 2**30) -> None:
+    def __init__(
+        self, checkpoint: Checkpoint, capacity: int = 2**30, *, videos: bool = False
+    ) -> None:
         self.name: str = checkpoint.config.model_type
         self._processor = checkpoint.processor
         self._template_id = checkpoint.template.image_id
-        self._text = str(self._processor.tokenizer.convert_ids_to_tokens(self._template_id))
-        self._placeholder_id = _placeholder_of(checkpoint)
+        self._placeholder_id = _placeholder_of(checkpoint, "image")
+        self._video_id = _placeholder_of(checkpoint, "video") if videos else None
         self._patch = _patch_size(checkpoint.config)
-        self._known: LRUCache[str, ProcessedImage] = LRUCache(capacity, _nbytes)
+        self._known: LRUCache[str, Processed] = LRUCache(capacity, _nbytes)
 
     @property
     def template_ids(self) -> tuple[int, ...]:
-        """Return the token that the chat template writes for an image."""
-        return (self._template_id,)
+        """Return the tokens that the chat template writes for an image and for a video."""
+        return (self._template_id, *([] if self._video_id is None else [self._video_id]))
 
     @property
     def placeholder_ids(self) -> tuple[int, ...]:
-        """Return the token that is replaced by features of images."""
-        return (self._placeholder_id,)
+        """Return the tokens that are replaced by features of images and of videos."""
+        return (self._placeholder_id, *([] if self._video_id is None else [self._video_id]))
+
+    @property
+    def takes_videos(self) -> bool:
+        """Return whether videos are shown natively."""
+        return self._video_id is not None
 
     def fingerprint(self, with_videos: bool) -> str:
-        """Return the fingerprint of the image processor; videos are shown as frames."""
-        del with_videos
-        return fingerprint_of(self._processor.image_processor)
+        """Return a fingerprint of the processors and their settings, for images or for both."""
+        images = fingerprint_of(self._processor.image_processor)
+        if not with_videos or self._video_id is None:
+            return images
+        return f"{images}+{fingerprint_of(self._processor.video_processor)}"
 
     def check(self, items: Iterable[Visual]) -> None:
-        """Process images, so that one that the processor refuses fails its own episode.
+        """Process images and videos, so that one that is refused fails its own episode.
 
         Raises:
-            ImageError: If the processor refuses an image.
+            ImageError: If the processor refuses an image or a video.
         """
         for item in items:
             self._process(item)
 
     def prepare(self, items: Sequence[Visual]) -> None:
-        """Process images, one after another."""
+        """Process images and videos, one after another."""
         for item in items:
             self._process(item)
 
     def show(self, item: Visual, start: int) -> tuple[list[int], MediaSpan]:
-        """Return the tokens of an image whose first token has the index `start`."""
+        """Return the tokens of an image or a video whose first token has the index `start`."""
         made = self._process(item)
+        template_id, placeholder = self._tokens_for(item)
         runs = []
         place = start
         for token, group in groupby(made.token_ids):
             length = len(list(group))
-            if token == self._placeholder_id:
+            if token == placeholder:
                 runs.append(PlaceholderRun(place, length))
             place += length
-        span = ImageSpan(item.sha256, tuple(runs), self._placeholder_id, self._patches(made))
-        return [*made.token_ids], MediaSpan(item, start, place, (span,), self._template_id)
+        patches = self._patches(made)
+        spans: tuple[Span, ...]
+        if isinstance(item, Video):
+            each = max(1, round(patches / made.token_ids.count(placeholder)))
+            spans = tuple([
+                VideoSpan(*run, item.sha256, (1, 1, run.length * each), placeholder, 0.0, number)
+                for number, run in enumerate(runs)
+            ])  # fmt: skip
+        else:
+            spans = (ImageSpan(item.sha256, tuple(runs), placeholder, patches),)
+        return [*made.token_ids], MediaSpan(item, start, place, spans, template_id)
 
     def inputs(self, items: Sequence[Visual]) -> dict[str, torch.Tensor]:
-        """Return the arguments of the model for the images of a batch, row by row."""
+        """Return the arguments of the model for the images and videos of a batch, row by row."""
         made = [self._process(item).inputs for item in items]
         names = dict.fromkeys(name for inputs in made for name in inputs)
-        return {name: _stacked([inputs[name] for inputs in made]) for name in names}
+        return {
+            name: _stacked([inputs[name] for inputs in made if name in inputs]) for name in names
+        }
 
     def token_types(self, token_ids: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return 1 for placeholders, and 0 for other tokens."""
-        types: NDArray[np.int64] = (token_ids == self._placeholder_id).astype(np.int64)
+        """Return 1 for placeholders of images, 2 for those of videos, and 0 for other tokens."""
+        types = np.zeros_like(token_ids)
+        for kind, placeholder in enumerate(self.placeholder_ids, 1):
+            types[token_ids == placeholder] = kind
         return types
 
     def positions(self, length: int, spans: Sequence[Span], items: Mapping[str, Visual]) -> None:
@@ -137,8 +167,14 @@ class GenericFamily:
         own = {id(weight) for part in language for weight in part.parameters()}
         return [weight for weight in model.parameters() if id(weight) not in own]
 
-    def _process(self, item: Visual) -> ProcessedImage:
-        assert isinstance(item, Image), "sessions without video tokens show frames"
+    def _tokens_for(self, item: Visual) -> tuple[int, int]:
+        """Return the token that the template writes for an item, and that of its features."""
+        if isinstance(item, Image):
+            return self._template_id, self._placeholder_id
+        assert self._video_id is not None, "sessions without video tokens show frames"
+        return self._video_id, self._video_id
+
+    def _process(self, item: Visual) -> Processed:
         known = self._known.get(item.sha256)
         if known is not None:
             return known
@@ -146,37 +182,50 @@ class GenericFamily:
         with torch.inference_mode(mode=False):
             made = self._call(item)
         token_ids = tuple(made["input_ids"][0].tolist())
-        if self._placeholder_id not in token_ids:
+        _, placeholder = self._tokens_for(item)
+        if placeholder not in token_ids:
+            kind = "an image" if isinstance(item, Image) else "a video"
             raise PolicyError(
-                f"The processor of the {self.name} model writes no placeholder "
-                f"{self._placeholder_id} for an image, but {token_ids[:20]}."
+                f"The processor of the {self.name} model writes no placeholder {placeholder} for "
+                f"{kind}, but {token_ids[:20]}."
             )
         inputs = {
             name: value.float() if value.is_floating_point() else value
             for name, value in made.items()
             if name not in _NO_INPUTS and isinstance(value, torch.Tensor)
         }
-        result = ProcessedImage(token_ids, inputs)
-        with suppress(ValueError):  # an image larger than the cache is not cached
+        result = Processed(token_ids, inputs)
+        with suppress(ValueError):  # a result larger than the cache is not cached
             self._known[item.sha256] = result
         return result
 
-    def _call(self, image: Image) -> dict[str, Any]:
-        pixels = image.pixels.copy()  # torch requires writable memory
+    def _call(self, item: Visual) -> dict[str, Any]:
+        token, _ = self._tokens_for(item)
+        text = str(self._processor.tokenizer.convert_ids_to_tokens(token))
+        given: dict[str, Any]
         try:
+            if isinstance(item, Image):
+                given = {"images": [item.pixels.copy()]}  # torch requires writable memory
+            else:
+                given = {
+                    "videos": [torch.from_numpy(pixels_of(item))],
+                    "video_metadata": [facts_of(item)],
+                    "do_sample_frames": False,
+                }
             made = self._processor(
-                text=[self._text], images=[pixels], add_special_tokens=False, return_tensors="pt"
+                text=[text], **given, add_special_tokens=False, return_tensors="pt"
             )
         except (ValueError, TypeError, IndexError, ZeroDivisionError, RuntimeError) as error:
+            name = item.name if isinstance(item, Image) else "A video"
             raise ImageError(
-                f"{image.name} is refused by the processor of the {self.name} model: {error}"
+                f"{name} is refused by the processor of the {self.name} model: {error}"
             ) from error
         return dict(made)
 
-    def _patches(self, made: ProcessedImage) -> int:
-        pixels = made.inputs.get("pixel_values")
+    def _patches(self, made: Processed) -> int:
+        pixels = made.inputs.get("pixel_values", made.inputs.get("pixel_values_videos"))
         if pixels is None:
-            return made.token_ids.count(self._placeholder_id)
+            return sum(map(made.token_ids.count, self.placeholder_ids))
         return max(1, math.ceil(pixels.numel() / self._patch))
 
 
@@ -186,7 +235,8 @@ def generic(
     min_pixels: int | None = None,
     max_pixels: int | None = None,
     video: VideoMode | None = None,
-    image_encoder: Callable[[Any], ImageEncoder] = ImageEncoder,
+    image_encoder: Callable[[Any, int], ImageEncoder] = ImageEncoder,
+    capacity: int = 2**30,
 ) -> GenericFamily:
     """Return the generic family of a checkpoint; the arguments are those of `qwen_vl`.
 
@@ -203,19 +253,54 @@ def generic(
             "another type of model: set its limits in the preprocessor configuration of the "
             "checkpoint."
         )
-    if video == "native":
-        raise PolicyError(f"Models of type {name!r} are shown videos as frames (video='frames').")
-    return GenericFamily(checkpoint)
+    if video != "frames":
+        try:
+            return _with_videos(checkpoint, capacity)
+        except (PolicyError, ImageError) as error:
+            if video == "native":
+                raise PolicyError(
+                    f"{checkpoint.name} cannot show videos natively, only as frames "
+                    f"(video='frames'): {error}"
+                ) from error
+    return GenericFamily(checkpoint, capacity)
 
 
-def _placeholder_of(checkpoint: Checkpoint) -> int:
-    for name in ("image_token_id", "image_token_index"):
+def _with_videos(checkpoint: Checkpoint, capacity: int) -> GenericFamily:
+    """Return the family with native videos, after showing it a black one.
+
+    Raises:
+        PolicyError: If the checkpoint has no video processor, or no token for videos alone (some
+            families write the placeholders of images for the frames of a video), or its inputs
+            cannot hold videos of several lengths.
+        ImageError: If the processor refuses the video.
+    """
+    checkpoint.template.require_video()
+    if getattr(checkpoint.processor, "video_processor", None) is None:
+        raise PolicyError(f"{type(checkpoint.processor).__name__} has no video processor.")
+    family = GenericFamily(checkpoint, capacity, videos=True)
+    black = Image.from_pixels(np.zeros((_SIDE, _SIDE, 3), np.uint8))
+    made = family.inputs([Video((black, black), (0.0, 1.0))])
+    if any(tensor.dim() > 2 for tensor in made.values()):
+        raise PolicyError(
+            f"The processor of the {family.name} model stacks the frames of videos, which must then"
+            " have one length."
+        )
+    return family
+
+
+def _placeholder_of(checkpoint: Checkpoint, kind: str) -> int:
+    """Return the token that is replaced by features of images or of videos.
+
+    Raises:
+        PolicyError: If the configuration of the checkpoint names none.
+    """
+    for name in (f"{kind}_token_id", f"{kind}_token_index"):
         token = getattr(checkpoint.config, name, None)
         if isinstance(token, int):
             return token
     raise PolicyError(
-        f"The configuration of {checkpoint.name} has no image_token_id: a model of type "
-        f"{checkpoint.config.model_type!r} whose images replace no tokens is not supported."
+        f"The configuration of {checkpoint.name} has no {kind}_token_id: a model of type "
+        f"{checkpoint.config.model_type!r} whose {kind}s replace no tokens is not supported."
     )
 
 
@@ -234,9 +319,9 @@ def _stacked(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
     for tensor in tensors:
         missing = [most - size for most, size in zip(largest, tensor.shape[1:], strict=True)]
         padding = [value for most in reversed(missing) for value in (0, most)]
-        padded.append(F.pad(tensor, padding))
+        padded.append(F.pad(tensor, padding) if any(missing) else tensor)  # pad always copies
     return torch.cat(padded)
 
 
-def _nbytes(made: ProcessedImage) -> int:
+def _nbytes(made: Processed) -> int:
     return made.nbytes

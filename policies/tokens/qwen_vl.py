@@ -151,7 +151,8 @@ def qwen_vl(
     min_pixels: int | None = None,
     max_pixels: int | None = None,
     video: VideoMode | None = None,
-    image_encoder: Callable[[Any], ImageEncoder] = ImageEncoder,
+    image_encoder: Callable[[Any, int], ImageEncoder] = ImageEncoder,
+    capacity: int = 2**30,
 ) -> QwenVL:
     """Return the family of a checkpoint.
 
@@ -160,7 +161,8 @@ def qwen_vl(
         min_pixels: Smaller images are enlarged to this; None keeps the checkpoint's own limit.
         max_pixels: Larger images are shrunk to this; None keeps the checkpoint's own limit.
         video: How videos are shown; None is native if the checkpoint supports it, otherwise frames.
-        image_encoder: Makes the encoder of images.
+        image_encoder: Makes the encoder of images from the image processor and the capacity.
+        capacity: Maximum number of bytes of cached patches of images, and again of videos.
 
     Raises:
         PolicyError: If videos cannot be shown natively as requested; the message says why.
@@ -170,9 +172,9 @@ def qwen_vl(
     _limit_pixels(image_processor, min_pixels, max_pixels)
     return QwenVL(
         checkpoint.config.model_type,
-        image_encoder(image_processor),
+        image_encoder(image_processor, capacity),
         checkpoint.template.image_id,
-        None if video == "frames" else _videos(checkpoint, required=video == "native"),
+        None if video == "frames" else _videos(checkpoint, capacity, required=video == "native"),
     )
 
 
@@ -201,12 +203,12 @@ def _limit_pixels(image_processor: Any, smallest: int | None, largest: int | Non
     image_processor.size = size  # both edges are pixel counts in Qwen's processors
 
 
-def _videos(checkpoint: Checkpoint, *, required: bool) -> VideoEncoder | None:
+def _videos(checkpoint: Checkpoint, capacity: int, *, required: bool) -> VideoEncoder | None:
     """Return the encoder of videos, or None if they can only be shown as frames."""
     rate = getattr(checkpoint.config.vision_config, "tokens_per_second", 1.0)
     try:
         checkpoint.template.require_video()
-        return VideoEncoder(checkpoint.processor, rate)
+        return VideoEncoder(checkpoint.processor, rate, capacity)
     except (PolicyError, ConfigurationError) as error:
         if required:
             raise PolicyError(

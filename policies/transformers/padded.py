@@ -7,7 +7,8 @@ embeddings. Prefixes are not shared, so each row is read completely.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,10 +19,10 @@ from typing_extensions import override
 
 from visenv.errors import ConfigurationError, PolicyError
 from visenv.policy import BatchBudget, TokenScores
-from visenv.types import Segment, Visual
+from visenv.types import ImageSpan, Segment, Visual
 
 from ..tokens.codec import Codec
-from ..tokens.family import ModelFamily
+from ..tokens.family import ModelFamily, Span
 from .head import LogprobHead, TokenPositions
 from .lora import without
 from .pack import check_segments, places_of
@@ -235,13 +236,25 @@ def pad(
         token_ids[row, : len(segment)] = segment.token_ids
         seen[row, : len(segment)] = 1
         mask[row, : len(segment)] = segment.loss_mask
-    items = [images[span.sha256] for segment in segments for span in segment.images]
+    items = [images[span.sha256] for segment in segments for span in _first_spans(segment)]
     return PaddedBatch(
         inputs=network.arguments(torch.from_numpy(token_ids), torch.from_numpy(seen), items),
         before=torch.from_numpy(np.flatnonzero(mask) - 1),  # a first token is never sampled
         places=places_of(codec, segments),
         mask=torch.from_numpy(mask),
     )
+
+
+def _first_spans(segment: Segment) -> Iterator[Span]:
+    """Yield the span of each image, and the first span of each video, in order."""
+    for span in segment.spans:
+        if isinstance(span, ImageSpan) or span.first_step == 0:
+            yield span
+
+
+def _patches(segment: Segment) -> int:
+    images = sum(span.patches for span in segment.images)
+    return images + sum(math.prod(span.grid) for span in segment.videos)
 
 
 def split_rows(segments: Sequence[Segment], budget: BatchBudget) -> list[list[int]]:
@@ -255,7 +268,7 @@ def split_rows(segments: Sequence[Segment], budget: BatchBudget) -> list[list[in
     parts: list[list[int]] = []
     longest = patches = 0
     for index in sorted(range(len(segments)), key=lambda index: (-len(segments[index]), index)):
-        own = sum(span.patches for span in segments[index].images)
+        own = _patches(segments[index])
         tokens = (len(parts[-1]) + 1) * longest if parts else 0
         fits = tokens <= budget.tokens and (
             budget.patches is None or patches + own <= budget.patches

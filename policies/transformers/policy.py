@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,6 @@ from ..tokens.family import VideoMode
 from ..tokens.processor import save_processor
 from ..tokens.qwen_vl import require_qwen_vl
 from ..tokens.session import TokenSession
-from ..tokens.vision import ImageEncoder
 from .attention import ATTENTION
 from .checkpoint import frozen, holds, load_model, named_weights, restore, save_model
 from .decode import Decoder
@@ -67,9 +65,8 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
         fp32_head: Whether logits are computed in float32 for all values of `dtype`.
         freeze_vision: Whether the vision tower is not trained; its features of an image are then
             cached.
-        vision_cache: Maximum number of bytes of the cached features, and the same number again for
-            the cached patches of images of Qwen-VL models. The caches of videos and of other
-            families hold at most 1 GiB.
+        vision_cache: Maximum number of bytes of each cache: of features, and of inputs of the model
+            made from images and from videos.
         lora: `LoraSettings`, or their fields by name. If given, only adapters of the language model
             are trained.
         gradient_checkpointing: Whether the activations of each layer are recomputed for the
@@ -117,8 +114,7 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
         loaded = load_model(str(model), getattr(torch, dtype), ATTENTION, sharded=sharded)
         loaded = loaded.eval() if sharded else loaded.to(device).eval()
         rows = shape_of(loaded.get_output_embeddings().weight)[0]
-        image_encoder = partial(ImageEncoder, capacity=vision_cache)
-        self.codec = Codec(str(model), rows, min_pixels, max_pixels, video, image_encoder)
+        self.codec = Codec(str(model), rows, min_pixels, max_pixels, video, capacity=vision_cache)
         for weight in self.codec.family.vision(loaded):
             weight.requires_grad_(not freeze_vision)
         if isinstance(lora, Mapping):

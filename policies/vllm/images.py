@@ -21,16 +21,17 @@ class ImageMeter(ImageEncoder):
 
     Args:
         image_processor: The image processor of a Qwen-VL model.
+        capacity: See `ImageEncoder`.
 
     Raises:
         ConfigurationError: If transformers lacks the function that computes an image's size.
     """
 
-    def __init__(self, image_processor: Any) -> None:
+    def __init__(self, image_processor: Any, capacity: int = 2**30) -> None:
         check_private_names(IMAGE_NAMES)
         from transformers.models.qwen2_vl.image_processing_qwen2_vl import smart_resize
 
-        super().__init__(image_processor)
+        super().__init__(image_processor, capacity)
         self._resize = smart_resize
         self._patch: int = image_processor.patch_size
         self._edges: dict[str, int] = image_processor.size

@@ -89,7 +89,8 @@ class VideoSpan(NamedTuple):
 
     Some models represent a video as one run of placeholders (Qwen2.5-VL), others as one run for
     each step of its grid, with text between the runs (Qwen3-VL). In the latter case there is one
-    span for each run.
+    span for each run. For models that only their own processor describes, each run counts as one
+    step: `grid` is ``(1, 1, patches)``, and `seconds_per_step` is 0.
 
     Attributes:
         offset: Index of the first placeholder token.

@@ -90,7 +90,18 @@ def real_cases(policy: Any) -> list[Case]:
         return gym.make("visenv/ZoomVQA-v0", preset="tiny")
 
     groups = Collector(make_env, policy, Sampling(max_tokens=6)).groups(range(3), size=2)
-    return [Case(groups, [0, 1, 1], 400), Case(groups, [0, 0, 0], 10**6)]
+    # The second process of the second case has no image of its own.
+    return [Case(groups, [0, 1, 1], 400), Case([*groups, _text_group(policy)], [0, 0, 0, 1], 10**6)]
+
+
+def _text_group(policy: Any) -> Group:
+    """Return two episodes without images."""
+    episodes = []
+    for member, text in enumerate(("red", "a blue one")):
+        turn = Turn((Message("user", ("what is it",)),), text, float(member), (), "stop")
+        episode = Episode("Text", "", "", 0, 0, member, (turn,), "terminated")
+        episodes.append(policy.encode(episode))
+    return episodes
 
 
 # --------------------------------------------------------------------------- expected values

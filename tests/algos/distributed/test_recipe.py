@@ -54,6 +54,17 @@ def test_padded_rows_have_the_gradients_of_one_process(launched: Launched) -> No
     assert launched.done.stdout.count("all cases agree") == 2, launched.done.stderr
 
 
+@pytest.mark.soak
+def test_padded_rows_in_shards_have_the_gradients_of_one_process(tmp_path: Path) -> None:
+    """Check ZeRO-3, where a process without images must run the vision tower with the others."""
+    from tests.policies.transformers import families
+
+    model = families.build("gemma3", tmp_path / "model")
+    done = launch("ZeRO-3", PROGRAM, tmp_path, model, "check")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("all cases agree") == 2, done.stderr
+
+
 def test_recipe_runs_on_two_processes(launched: Launched) -> None:
     _check_scores(launched.folder / "job")
     assert not (launched.folder / "job" / "warm-up").is_symlink()

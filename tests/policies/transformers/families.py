@@ -23,6 +23,7 @@ FAMILIES: dict[str, Callable[[], tuple[Any, Any]]] = {
     "lfm2_vl": tiles.lfm2_vl,
     "qwen2_vl": grids.qwen2_vl,
     "qwen3_vl_moe": grids.qwen3_vl_moe,
+    "qwen3_5_moe": grids.qwen3_5_moe,
     "smolvlm": tiles.smolvlm,
 }
 """Functions that return the processor and the configuration of a family, by the type of model."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.environments import few
-from visenv.errors import ConfigurationError, ImageError, PolicyError
+from visenv.errors import ConfigurationError, ImageError
 from visenv.policy import BatchBudget
 from visenv.types import Message, Sampling, TurnRequest
 
@@ -209,14 +209,21 @@ def test_saved_checkpoint_gives_the_same_scores(
     torch.testing.assert_close(found, expected[0][mask], rtol=0, atol=1e-5)
 
 
+def test_inputs_kept_are_bounded_in_bytes(model: Any, folder: Path, talk: Any) -> None:
+    image = talk.picture(0, 64, 64)
+    small = TransformersPolicy(folder, threads=1, vision_cache=64)
+    family: Any
+    for family, kept in ((model.codec.family, True), (small.codec.family, False)):
+        first, second = (family._process(image) for _ in range(2))
+        assert (first is second) == kept
+
+
 # --------------------------------------------------------------------------------------- refusals
 
 
 def test_options_without_effect_are_refused_by_name(folder: Path, name: str) -> None:
     with pytest.raises(ConfigurationError, match=f"{name}.* is another type of model"):
         TransformersPolicy(folder, max_pixels=1000)
-    with pytest.raises(PolicyError, match=f"{name}.* as frames"):
-        TransformersPolicy(folder, video="native")
 
 
 def test_image_that_the_processor_refuses_fails_its_own_episode(

@@ -117,12 +117,13 @@ def test_features_kept_are_bounded_in_bytes(qwen3_folder: Path, talk: Any) -> No
 
 
 def test_patches_kept_are_bounded_in_bytes(qwen3_folder: Path, talk: Any) -> None:
-    image = talk.picture(0, 64, 64)
+    image, video = talk.picture(0, 64, 64), talk.clip(0, 2, 64, 64)
     for capacity, kept in ((2**20, True), (1024, False)):
         policy = package.TransformersPolicy(qwen3_folder, threads=1, vision_cache=capacity)
         family: Any = policy.codec.family
-        first, second = (family.images.encode([image])[0] for _ in range(2))
-        assert (first is second) == kept
+        for encoder, item in ((family.images, image), (family.videos, video)):
+            first, second = (encoder.encode([item])[0] for _ in range(2))
+            assert (first is second) == kept
 
 
 def test_features_depend_on_the_weights(frozen: Any, folder: Path, tmp_path: Path) -> None:

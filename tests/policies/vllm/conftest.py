@@ -22,6 +22,9 @@ HERE = Path(__file__).parent
 SMALL: dict[str, Any] = {"context": 512, "options": {"kv_cache_memory_bytes": 64 * 2**20}}
 """Enough memory for these tests; the default of 1 GiB takes longer to allocate."""
 
+ONE_PROCESS = {"distributed_executor_backend": "vllm.v1.executor.uniproc_executor.UniProcExecutor"}
+"""Runs the worker in the process of the engine, as on one GPU; on a CPU, vLLM starts one (11 s)."""
+
 WARNINGS = (
     # vLLM reads every attribute of every module when it replaces Triton's kernels on a CPU.
     "ignore:.*torch.distributed.reduce_op:FutureWarning",
@@ -159,3 +162,21 @@ def scale(policy: Any, part: str, factor: float) -> None:
             if part in name:
                 weight.mul_(factor)
     policy.updated()
+
+
+def change_adapter(policy: Any, seed: int) -> None:
+    """Draw new weights for the adapters of a policy."""
+    import torch
+
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for name, weight in policy.module.named_parameters():
+            if ".lora_B." in name:
+                weight.copy_(torch.randn(weight.shape, generator=generator) * 0.1)
+    policy.updated()
+
+
+def send_adapter(vllm: Any, policy: Any, version: int, *, weights: bool = True) -> None:
+    """Send the adapters of a policy to an engine, after the other weights if it lacks them."""
+    given = policy.named_weights(merge=False) if weights else None
+    vllm.load_adapter(policy.adapter(), version, given)

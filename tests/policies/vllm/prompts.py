@@ -48,6 +48,9 @@ def read_by_vllm(folder: Path, sessions: Sequence[TokenSession]) -> list[Prompt]
     prompts = []
     for session in sessions:
         stream = session.stream
-        request = EngineRequest(sampler._collapsed(stream), tuple(stream.images), 1.0, 0, 1)
+        request = EngineRequest(
+            sampler._collapsed(stream), tuple(stream.images), 1.0, 0, 1,
+            videos=tuple(stream.videos),
+        )  # fmt: skip
         prompts.append(Prompt(engine.render(request)["prompt_token_ids"], stream.token_ids))
     return prompts

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.environments import few
+from tests.policies.vllm.conftest import change_adapter, send_adapter
 from visenv.errors import ConfigurationError, PolicyError
 from visenv.types import Sampling
 
@@ -45,39 +46,25 @@ def trained(engine: Any) -> Any:
     from visenv.policies.transformers import TransformersPolicy
 
     policy = TransformersPolicy(engine[0], threads=1, lora={"rank": 4, "alpha": 8.0})
-    change(policy, seed=1)
+    change_adapter(policy, seed=1)
     return policy
-
-
-def change(policy: Any, seed: int) -> None:
-    generator = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        for name, weight in policy.module.named_parameters():
-            if ".lora_B." in name:
-                weight.copy_(torch.randn(weight.shape, generator=generator) * 0.1)
-    policy.updated()
-
-
-def send(vllm: Any, policy: Any, version: int, *, weights: bool = True) -> None:
-    given = policy.named_weights(merge=False) if weights else None
-    vllm.load_adapter(policy.adapter(), version, given)
 
 
 def test_adapter_alone_changes_the_samples_to_those_of_the_trainer(
     vllm: Any, trained: Any, exam: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     images = exam.images(range(4))
-    send(vllm, trained, 1)
+    send_adapter(vllm, trained, 1)
     first = exam.play(vllm, range(4), sampling=GREEDY)
     assert exam.error(trained, first, images) < BOUND
-    change(trained, seed=2)
+    change_adapter(trained, seed=2)
     assert exam.error(trained, first, images) > 1e-2
 
     def refuse(*_: Any) -> None:
         raise AssertionError("Weights were sent.")
 
     monkeypatch.setattr(vllm._present.engine, "_load_weights", refuse)
-    send(vllm, trained, 2, weights=False)
+    send_adapter(vllm, trained, 2, weights=False)
     second = exam.play(vllm, range(4), sampling=GREEDY)
     assert exam.error(trained, second, images) < BOUND
     for segment in second:
@@ -92,7 +79,7 @@ def test_keys_and_values_of_an_earlier_version_are_not_read_even_if_they_are_kep
     picture = talk.picture(5, 112, 112)
     turns = [talk.shown("a long question " * 14, picture)]
     images = {picture.sha256: picture}
-    send(vllm, trained, 1)
+    send_adapter(vllm, trained, 1)
     inner = vllm._present.engine._engine
     step = inner.step
     kept: list[Any] = []
@@ -110,15 +97,15 @@ def test_keys_and_values_of_an_earlier_version_are_not_read_even_if_they_are_kep
         return session.segments()
 
     for version in (2, 3):
-        change(trained, seed=version)
-        send(vllm, trained, version, weights=False)
+        change_adapter(trained, seed=version)
+        send_adapter(vllm, trained, version, weights=False)
         for _ in range(2):
             assert exam.error(trained, play(), images) < BOUND
     assert kept == [False, True, False, True]
 
 
 def test_merged_weights_take_the_place_of_an_adapter(vllm: Any, trained: Any, exam: Any) -> None:
-    send(vllm, trained, 1)
+    send_adapter(vllm, trained, 1)
     vllm.load(trained.named_weights(), 2)
     segments = exam.play(vllm, range(2), sampling=GREEDY)
     assert exam.error(trained, segments, exam.images(range(2))) < BOUND
@@ -127,7 +114,7 @@ def test_merged_weights_take_the_place_of_an_adapter(vllm: Any, trained: Any, ex
 def test_adapter_that_differs_is_refused_and_sampling_waits_for_a_correct_one(
     vllm: Any, trained: Any, exam: Any
 ) -> None:
-    send(vllm, trained, 1)
+    send_adapter(vllm, trained, 1)
     right = trained.adapter()
     name = next(iter(right.weights))
     other = name.replace(name.split(".")[-3], "other_proj")
@@ -138,14 +125,14 @@ def test_adapter_that_differs_is_refused_and_sampling_waits_for_a_correct_one(
     with pytest.raises(PolicyError, match="lacks the current weights"):
         exam.play(vllm, [0])
     with pytest.raises(PolicyError, match="lacks the weights that the adapter changes"):
-        send(vllm, trained, 3, weights=False)
-    send(vllm, trained, 3)
+        send_adapter(vllm, trained, 3, weights=False)
+    send_adapter(vllm, trained, 3)
     segments = exam.play(vllm, range(2), sampling=GREEDY)
     assert exam.error(trained, segments, exam.images(range(2))) < BOUND
 
 
 def test_adapter_that_arrives_as_another_is_noticed(vllm: Any, trained: Any) -> None:
-    send(vllm, trained, 1)
+    send_adapter(vllm, trained, 1)
     given = trained.adapter()
     (held,) = vllm._present.engine._engine.collective_rpc(
         "visenv_adapter_sums", args=(vllm._present.engine._adapter.request.lora_int_id,)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,12 +18,18 @@ torch: Any = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 pytest.importorskip("torchvision")
 
-from tests.policies.transformers import families
+from tests.policies.transformers import families, test_family_videos
 from tests.policies.transformers.tiny_families import proof
-from tests.policies.vllm.conftest import scale
+from tests.policies.vllm.conftest import (
+    ONE_PROCESS,
+    SMALL,
+    change_adapter,
+    scale,
+    send_adapter,
+)
 from tests.policies.vllm.prompts import read_by_vllm
 from visenv.policies.transformers import TransformersPolicy
-from visenv.policies.vllm import sampler
+from visenv.policies.vllm import VLLMServerPolicy, sampler
 
 if TYPE_CHECKING:
     from visenv.policies.vllm import VLLMPolicy
@@ -38,7 +45,9 @@ BOUND = 1e-5
 
 GREEDY = Sampling(0.0, 12)
 
-READ = ("lfm2_vl", "glm46v", "qwen2_vl", "qwen3_5", "llava_onevision", "qwen3_vl_moe")
+READ = (
+    "lfm2_vl", "glm46v", "qwen2_vl", "qwen3_5", "llava_onevision", "qwen3_vl_moe", "qwen3_5_moe",
+)  # fmt: skip
 """Further families whose prompts vLLM's processor reads as visenv does."""
 
 
@@ -187,6 +196,46 @@ def test_other_tokens_than_the_engines_are_an_error_with_the_family(
         talk.alone(vllm, 0, [talk.shown("a", talk.picture(1))])
 
 
+# ------------------------------------------------------------------- adapters, and another process
+
+
+def test_adapter_changes_the_samples_to_those_of_the_trainer(
+    start: Callable[..., VLLMPolicy], folder: Path, exam: Any
+) -> None:
+    """Check that vLLM applies LoRA to the layers that peft names for the family."""
+    pytest.importorskip("peft")
+    trained = TransformersPolicy(folder, threads=1, lora={"rank": 4, "alpha": 8.0})
+    engine = start(folder, lora_rank=4)
+    images = exam.images(range(3))
+    for seed in (1, 2):
+        change_adapter(trained, seed)
+        send_adapter(engine, trained, seed, weights=seed == 1)
+        segments = exam.play(engine, range(3), sampling=GREEDY)
+        assert exam.error(trained, segments, images) <= BOUND
+    change_adapter(trained, 3)
+    assert exam.error(trained, segments, images) > 1e-2
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(900)  # a server needs time to start
+def test_server_samples_as_transformers_before_and_after_an_update(
+    folder: Path, trained: Any, exam: Any
+) -> None:
+    options = SMALL["options"] | ONE_PROCESS
+    with closing(VLLMServerPolicy(folder, **SMALL | {"options": options})) as server:
+        for version in (0, 1):
+            if version:
+                scale(trained, "", 0.9)
+                server.load(trained.named_weights(), version)
+            ours, theirs = (
+                exam.play(policy, range(4), sampling=GREEDY) for policy in (server, trained)
+            )
+            for one, other in zip(ours, theirs, strict=True):
+                assert one.token_ids.tolist() == other.token_ids.tolist()
+                assert set(one.policy_version[one.loss_mask].tolist()) == {version}
+            assert exam.error(trained, ours, exam.images(range(4))) <= BOUND
+
+
 # ------------------------------------------------------------------------------ without an engine
 
 
@@ -204,6 +253,23 @@ def test_prompt_of_a_family_that_the_cpu_build_may_not_compute_is_read_as_ours(
     assert [len(session.stream.images) for session in sessions] == [3, 1]
     for prompt in read_by_vllm(tmp_path, sessions):
         assert prompt.found == prompt.expected
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("filmed", test_family_videos.NATIVE)
+def test_videos_of_a_family_with_tokens_for_them_are_read_as_ours(
+    filmed: str, talk: Any, tmp_path: Path
+) -> None:
+    policy = TransformersPolicy(families.build(filmed, tmp_path), threads=1)
+    film = talk.clip(1, 3, 64, 48)
+    turns = [
+        [Message("user", ("see ", film, " and ", talk.picture(1, 60, 90), " what?"))],
+        [Message("user", ("again: ", film, talk.clip(2, 2, 64, 48)))],
+    ]
+    session, _ = talk.alone(policy, 0, turns)
+    assert len(session.stream.videos) == 3
+    (prompt,) = read_by_vllm(tmp_path, [session])
+    assert prompt.found == prompt.expected
 
 
 def test_line_breaks_next_to_images_of_gemma_are_an_error(tmp_path: Path) -> None:

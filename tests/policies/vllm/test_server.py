@@ -18,6 +18,7 @@ from tests.algos.distributed.launching import ROOT, launch, require_two_who_samp
 from tests.listeners import family, listeners, require_listed
 from tests.on_load import OnLoad
 from tests.policies.vllm.attacks import every_request, http, state_of, update_with
+from tests.policies.vllm.conftest import ONE_PROCESS
 from tests.policies.vllm.relay import Relay
 from tests.second_user import IS_POSSIBLE
 from visenv.envs.argos.prompts import REASONER
@@ -32,9 +33,6 @@ pytestmark = [
     pytest.mark.component("vllm", "torch", "transformers", "outlines-core"),
     pytest.mark.timeout(900),  # a server needs time to start
 ]
-
-ONE_PROCESS = {"distributed_executor_backend": "vllm.v1.executor.uniproc_executor.UniProcExecutor"}
-"""Runs the worker in the process of the engine, as on one GPU; on a CPU, vLLM starts one (11 s)."""
 
 GREEDY = Sampling(0.0, 8)
 BOUND = 1e-5

@@ -58,7 +58,8 @@ def gemma4() -> tuple[Any, Any]:
     tokenizer.bos_token = "<bos>"
     images = t.Gemma4ImageProcessor(patch_size=14, max_soft_tokens=70, pooling_kernel_size=2)
     processor = t.Gemma4Processor(
-        t.Gemma4AudioFeatureExtractor(), images, tokenizer, t.Gemma4VideoProcessor(),
+        t.Gemma4AudioFeatureExtractor(), images, tokenizer,
+        t.Gemma4VideoProcessor(patch_size=14, max_soft_tokens=70, pooling_kernel_size=2),
         chat_template=published("gemma4"),
     )  # fmt: skip
     rows = rows_of(tokenizer)

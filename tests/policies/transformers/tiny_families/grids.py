@@ -57,19 +57,32 @@ def qwen2_vl() -> tuple[Any, Any]:
 
 def qwen3_5() -> tuple[Any, Any]:
     """Return processor and configuration: linear attention, whose cache is a recurrent state."""
+    return _linear(t.Qwen3_5Config, "qwen3_5_text")
+
+
+def qwen3_5_moe() -> tuple[Any, Any]:
+    """Return processor and configuration: linear attention, and a mixture of experts."""
+    return _linear(
+        t.Qwen3_5MoeConfig, "qwen3_5_moe_text", num_experts=4, num_experts_per_tok=2,
+        moe_intermediate_size=32, shared_expert_intermediate_size=32,
+    )  # fmt: skip
+
+
+def _linear(kind: Any, text_type: str, **others: Any) -> tuple[Any, Any]:
+    """Return processor and configuration of a model with a layer of linear attention."""
     tokenizer = byte_level((*_TURNS, *_QWEN.values()), _QWEN)
     processor = t.Qwen3VLProcessor(
         t.Qwen2VLImageProcessor(**_PATCHES), tokenizer, t.Qwen3VLVideoProcessor(patch_size=14),
         chat_template=published("qwen3_5_think"),
     )  # fmt: skip
     text = _text(
-        "qwen3_5_text", tokenizer, layer_types=["linear_attention", "full_attention"],
+        text_type, tokenizer, layer_types=["linear_attention", "full_attention"],
         hidden_size=32, num_attention_heads=4, num_key_value_heads=2, head_dim=16,
         linear_key_head_dim=8, linear_value_head_dim=8, linear_num_key_heads=2,
-        linear_num_value_heads=4,
+        linear_num_value_heads=4, **others,
         **_rope(partial_rotary_factor=0.5, mrope_section=[2, 1, 1], mrope_interleaved=True),
     )  # fmt: skip
-    config = t.Qwen3_5Config(
+    config = kind(
         vision_config={**_TOWER, "num_position_embeddings": 64, "out_hidden_size": 32},
         text_config=text,
         **_ids(tokenizer, _QWEN),

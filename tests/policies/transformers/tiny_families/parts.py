@@ -20,6 +20,11 @@ CHATML = (
 )
 """A template of the kind of Qwen; IMAGE is the placeholder."""
 
+CHATML_WITH_VIDEO = CHATML.replace(
+    "{%- else -%}", "{%- elif part.type == 'video' -%}{{- 'VIDEO' -}}{%- else -%}"
+)
+"""The same for images and videos; VIDEO is the placeholder of a video."""
+
 GEMMA = (
     "{{- '<bos>' -}}{%- if messages[0].role == 'system' -%}"
     "{%- set before = messages[0].content[0].text + '\n\n' -%}{%- set rest = messages[1:] -%}"

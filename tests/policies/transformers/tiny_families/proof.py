@@ -22,11 +22,11 @@ TILED_ALONE = ("llava_onevision",)
 """Processors that tile an image only if it is the only one: one call for all is no reference."""
 
 TYPES = {"gemma3": "token_type_ids"} | dict.fromkeys(
-    ("gemma4", "qwen2_vl", "qwen3_5", "qwen3_vl_moe", "glm46v"), "mm_token_type_ids"
+    ("gemma4", "qwen2_vl", "qwen3_5", "qwen3_5_moe", "qwen3_vl_moe", "glm46v"), "mm_token_type_ids"
 )
 """The argument of a model for the types of its tokens."""
 
-MIXTURES = ("qwen3_vl_moe",)
+MIXTURES = ("qwen3_vl_moe", "qwen3_5_moe")
 """Mixtures of experts."""
 
 _OF_TEXT = {"input_ids", "attention_mask", "token_type_ids", "mm_token_type_ids"}

@@ -6,7 +6,16 @@ from typing import Any
 
 import transformers as t
 
-from .parts import CHATML, SMOL, byte_level, published, rows_of, text_config, vision
+from .parts import (
+    CHATML,
+    CHATML_WITH_VIDEO,
+    SMOL,
+    byte_level,
+    published,
+    rows_of,
+    text_config,
+    vision,
+)
 
 
 def llava_onevision() -> tuple[Any, Any]:
@@ -17,8 +26,10 @@ def llava_onevision() -> tuple[Any, Any]:
         size={"height": 28, "width": 28}, image_grid_pinpoints=[[28, 56], [56, 28], [56, 56]]
     )
     processor = t.LlavaOnevisionProcessor(
-        images, tokenizer, t.LlavaOnevisionVideoProcessor(), num_image_tokens=4,
-        vision_feature_select_strategy="full", chat_template=CHATML.replace("IMAGE", "<image>"),
+        images, tokenizer,
+        t.LlavaOnevisionVideoProcessor(size={"height": 28, "width": 28}),
+        num_image_tokens=4, vision_feature_select_strategy="full",
+        chat_template=CHATML_WITH_VIDEO.replace("IMAGE", "<image>").replace("VIDEO", "<video>"),
     )  # fmt: skip
     config = t.LlavaOnevisionConfig(
         vision_config=t.SiglipVisionConfig(**vision(28)),
