@@ -54,7 +54,6 @@ def test_padded_rows_have_the_gradients_of_one_process(launched: Launched) -> No
     assert launched.done.stdout.count("all cases agree") == 2, launched.done.stderr
 
 
-@pytest.mark.soak
 def test_padded_rows_in_shards_have_the_gradients_of_one_process(tmp_path: Path) -> None:
     """Check ZeRO-3, where a process without images must run the vision tower with the others."""
     from tests.policies.transformers import families
