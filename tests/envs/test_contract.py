@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import gymnasium as gym
 import pytest
@@ -17,6 +18,10 @@ OF_SANDBOXED = ("check_conforms", "check_oracle_gets_the_top_reward", "check_sur
 """The checks of an environment whose turns run in a sandbox; most are for `soak`."""
 
 OF_VARIANTS = ("check_conforms", "check_oracle_gets_the_top_reward")
+
+SMALL: dict[str, Any] = {"side": 96}
+OPTIONS = dict.fromkeys(("visenv/House-v0", "visenv/EBAlfred-v0", "visenv/EBHabitat-v0"), SMALL)
+"""Options of ids whose large frames take most of the time; no check depends on their size."""
 
 HOSTILE = pytest.mark.attack(
     "policies: no text of a policy raises an exception or stops an episode"
@@ -45,4 +50,4 @@ CASES = [
 
 @pytest.mark.parametrize(("env_id", "check"), CASES)
 def test_environment_satisfies_the_contract(env_id: str, check: Callable[[MakeEnv], None]) -> None:
-    check(partial(gym.make, env_id))
+    check(partial(gym.make, env_id, **OPTIONS.get(env_id, {})))

@@ -43,11 +43,12 @@ from visenv.testing.survival import (
 
 def check_conforms(make_env: MakeEnv) -> None:
     """Check that Gymnasium's own checker reports nothing, with and without the wrappers."""
+    env = make_env()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        check_env(make_env().unwrapped)
+        check_env(env.unwrapped)
         warnings.filterwarnings("ignore", ".*different from the unwrapped version")
-        check_env(make_env())
+        check_env(env)
 
 
 CHECKS = (

@@ -24,6 +24,12 @@ def drawn(seed: int, number: int, world: ConstraintWorld = WORLD) -> list[Sample
     return [world.sample(rng) for _ in range(number)]
 
 
+@pytest.fixture(scope="module")
+def samples() -> list[Sample]:
+    """Return the samples whose shares two tests count."""
+    return drawn(3, 3000)
+
+
 def response(sample: Sample) -> str:
     text: str = sample.ground_truth.candidates[0]
     return text
@@ -94,11 +100,10 @@ def test_maker_whose_texts_the_dialect_never_accepts_is_an_error(
 
 
 @pytest.mark.slow
-def test_instructions_are_three_hundred_some_about_images() -> None:
-    samples = drawn(6, 2000)
+def test_instructions_are_three_hundred_some_about_images(samples: list[Sample]) -> None:
     assert len({sample.question for sample in samples}) >= 300
     pictured = [sample for sample in samples if sample.images]
-    assert abs(len(pictured) - 500) < 5 * (2000 * 0.25 * 0.75) ** 0.5
+    assert abs(len(pictured) - 750) < 5 * (3000 * 0.25 * 0.75) ** 0.5
     assert len({sample.images[0].sha256 for sample in pictured[:20]}) == 20
     assert len({sample.images[0].size for sample in pictured}) > 1
 
@@ -114,9 +119,9 @@ def test_sample_is_a_judging_sample() -> None:
 
 
 @pytest.mark.slow
-def test_verdicts_of_each_check_are_true_for_half_of_the_texts() -> None:
+def test_verdicts_of_each_check_are_true_for_half_of_the_texts(samples: list[Sample]) -> None:
     verdicts: dict[str, Counter[str]] = defaultdict(Counter)
-    for sample in drawn(3, 3000):
+    for sample in samples:
         verdicts[sample.kind][sample.answers[0]] += 1
     assert set(verdicts) == set(CHECKS)
     for counted in verdicts.values():
