@@ -22,6 +22,7 @@ class TestTiny(EnvContract):
         return gym.make(self.env_id, **self.options)
 
 
+@pytest.mark.soak
 class TestPublished(TestTiny):
     """Tests the public code's harness on samples of three steps, which have the highest reward."""
 
@@ -39,6 +40,7 @@ class TestTinySearch(TestTiny):
     env_id = "visenv/ArftSearch-v0"
 
 
+@pytest.mark.soak
 class TestPublishedSearch(TestTinySearch):
     """Tests the public code's loop with one step for each turn, so that the oracle is optimal."""
 

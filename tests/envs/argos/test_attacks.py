@@ -102,7 +102,7 @@ def test_text_that_is_read_is_the_text_that_is_shown() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("video", "kind"), few(OF_IMAGES, 1) + few(OF_VIDEOS, 1), ids=str)
+@pytest.mark.parametrize(("video", "kind"), few([*OF_IMAGES, *OF_VIDEOS], 1), ids=str)
 def test_learned_text_only_model_stays_at_chance(video: bool, kind: str) -> None:
     train, test = (
         [

@@ -20,7 +20,6 @@ import PIL.Image
 import pytest
 from numpy.typing import NDArray
 
-from tests.environments import few
 from tests.envs.libero.robosuite_frames import raw_observations
 from visenv.envs.libero import NativeActions
 from visenv.envs.libero.datasets.demonstrations import read_hdf5, read_lerobot, replay
@@ -115,7 +114,8 @@ def raw(simulator_interpreter: str, tmp_path_factory: pytest.TempPathFactory) ->
 ROTATIONS: list[dict[str, Any]] = [{"frames": "rotated"}, {"preset": "vla", "frame_side": 96}]
 
 
-@pytest.mark.parametrize("options", few(ROTATIONS, 1))
+@pytest.mark.soak
+@pytest.mark.parametrize("options", ROTATIONS)
 def test_rotated_frames_are_the_raw_observation_turned_by_180_degrees(
     raw: Mapping[str, Any], options: dict[str, Any]
 ) -> None:

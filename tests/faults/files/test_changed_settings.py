@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.environments import few
 from tests.faults.runs import results, train
 from visenv.algos.trainer.changes import CHECKPOINT_SETTINGS, RECIPE_SETTINGS, compare
 from visenv.errors import ConfigurationError, RunError
@@ -83,7 +84,7 @@ def test_option_with_the_name_of_a_free_setting_is_refused() -> None:
 # -------------------------------------------------------------------------------- longer training
 
 
-@pytest.mark.parametrize("schedule", ["constant", "cosine"])
+@pytest.mark.parametrize("schedule", few(["cosine", "constant"], 1))
 def test_run_is_extended_by_more_steps(
     tmp_path: Path, schedule: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -19,6 +19,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
+from tests.environments import few
 from visenv.cli import main
 from visenv.curation.lines import JsonLines
 from visenv.episodes import read_episodes
@@ -76,7 +77,7 @@ def run(steps: list[list[str]]) -> None:
         assert main(["data", name if name == "export" else f"argos-{name}", *rest]) == 0
 
 
-@pytest.fixture(scope="module", params=list(SAMPLES))
+@pytest.fixture(scope="module", params=few(list(SAMPLES), 1))
 def made(request: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
     """Run a chain; return the id of its environment and its folder."""
     folder = tmp_path_factory.mktemp("made")
