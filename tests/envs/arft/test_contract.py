@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import gymnasium as gym
+import pytest
 from typing_extensions import override
 
 from visenv.testing.contract import EnvContract
