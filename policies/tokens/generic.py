@@ -74,6 +74,7 @@ class GenericFamily:
     ) -> None:
         self.name: str = checkpoint.config.model_type
         self._processor = checkpoint.processor
+        self._tokenizer = checkpoint.processor.tokenizer
         self._template_id = checkpoint.template.image_id
         self._placeholder_id = _placeholder_of(checkpoint, "image")
         self._video_id = _placeholder_of(checkpoint, "video") if videos else None
@@ -201,7 +202,7 @@ class GenericFamily:
 
     def _call(self, item: Visual) -> dict[str, Any]:
         token, _ = self._tokens_for(item)
-        text = str(self._processor.tokenizer.convert_ids_to_tokens(token))
+        text = str(self._tokenizer.convert_ids_to_tokens(token))
         given: dict[str, Any]
         try:
             if isinstance(item, Image):
