@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from visenv.types import Sample
-from visenv.worlds.reports.question import ReportQuestion
+from visenv.worlds.reports.questions import ReportQuestion
 
 from ..ground_truth import DocumentTruth
 from .reports import ReportsWorld

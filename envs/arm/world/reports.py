@@ -12,7 +12,7 @@ from visenv.types import Sample
 from visenv.worlds.draws import checked_range
 from visenv.worlds.reports import cards, questions
 from visenv.worlds.reports.library import DOCUMENTS, HELD_OUT_DOCUMENTS, SEEDS, ReportsLibrary
-from visenv.worlds.reports.question import ReportQuestion
+from visenv.worlds.reports.questions import ReportQuestion
 
 from ..ground_truth import JudgingTruth
 from ..samples import judging_sample
