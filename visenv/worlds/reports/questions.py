@@ -16,8 +16,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from visenv.worlds.draws import pick, shuffled
-from visenv.worlds.reports.report import STEP, Bars, Curve, Register, Report, Section, Table
-from visenv.worlds.reports.words import STATUSES
+from visenv.worlds.reports.report import (
+    STATUSES,
+    STEP,
+    Bars,
+    Curve,
+    Register,
+    Report,
+    Section,
+    Table,
+)
 
 _MOST_WRONG = 3
 
