@@ -8,7 +8,7 @@ import numpy as np
 
 from visenv.types import Pixels
 from visenv.worlds.draws import pick
-from visenv.worlds.scenes.materials import surface
+from visenv.worlds.scenes.background import surface
 
 from .canvas import SIDE, PictureCanvas, draw_style
 from .entries import PictureEntries
