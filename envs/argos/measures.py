@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from visenv.types import Sample
 from visenv.verifier import Referred
-from visenv.verifier.temporal import frame_number, span_frames
+from visenv.verifier.grounding import frame_number, span_frames
 
 from .ground_truth import GroundedTruth
 

@@ -10,13 +10,12 @@ from typing import Literal, NamedTuple
 from visenv.rewards import RewardContext, RewardTerm
 from visenv.types import EventLog, Sample
 from visenv.verifier.gate import ACCURACY, GatedAggregate
+from visenv.verifier.grounding import Categories, spatial_score, temporal_score
 from visenv.verifier.outcome import outcome_score
 from visenv.verifier.reasoning import Mean, reasoning_score
 from visenv.verifier.referred import Referred, Selected
 from visenv.verifier.selector import select_by_rules, times_of
-from visenv.verifier.spatial import spatial_score
 from visenv.verifier.teachers import Teachers, run_local
-from visenv.verifier.temporal import Categories, temporal_score
 
 GROUNDING = ("spatial", "temporal")
 TERMS = (ACCURACY, *GROUNDING, "reasoning")
