@@ -1,7 +1,6 @@
 """Scores if a response is right, grounded and consistent: the Argos verifier (docs/argos.md)."""
 
 from visenv.verifier.extraction import Extractor, read_extraction
-from visenv.verifier.gate import GatedAggregate
 from visenv.verifier.grounding import (
     mean_of_categories,
     point_scores,
@@ -14,7 +13,7 @@ from visenv.verifier.reasoning import hide_answer, probability, reasoning_score
 from visenv.verifier.referred import Referred, Selected, refer
 from visenv.verifier.selector import ModelSelector, RuleSelector, Selector, select_by_rules
 from visenv.verifier.teachers import FrameReference, Teachers
-from visenv.verifier.verifier import TERMS, Verification, Verifier, referred_in
+from visenv.verifier.verifier import TERMS, GatedAggregate, Verification, Verifier, referred_in
 
 __all__ = [
     "TERMS",

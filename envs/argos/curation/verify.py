@@ -20,7 +20,7 @@ from visenv.curation.lines import InputRow, Row
 from visenv.curation.step import CurationStep
 from visenv.episodes import episode_from_json, save_images
 from visenv.errors import ConfigurationError, DataError
-from visenv.verifier.gate import ACCURACY
+from visenv.verifier.verifier import ACCURACY
 
 
 @dataclass(eq=False)
