@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from visenv.viewer.completeness import check_phases, check_settings, check_steps
+from visenv.viewer.facts import check_phases, check_settings, check_steps
 
 ROWS = ['{"step": 1, "loss": 0.5}\n', '{"step": 2, "loss": 0.25}\n']
 
