@@ -6,8 +6,7 @@ import pytest
 from typing_extensions import override
 
 from visenv.errors import ServiceError
-from visenv.tools.base import Arguments, Store, Tool
-from visenv.tools.lifecycle import ToolLifecycle
+from visenv.tools.base import Arguments, Store, Tool, ToolLifecycle
 from visenv.types import Sample
 
 
