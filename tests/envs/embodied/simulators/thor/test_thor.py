@@ -37,7 +37,7 @@ from visenv.envs.embodied.world.tasks import SUBSETS, TaskOptions, make_task
 from visenv.episodes import read_episodes, write_episodes
 from visenv.errors import ConfigurationError, DataError, ServiceError
 from visenv.grammar.plan import TEXT_KEYS
-from visenv.simulators.child_host import ChildHost
+from visenv.simulators.host import ChildHost
 from visenv.simulators.session import SimulatorSession
 from visenv.simulators.settings import SimulatorSpec
 from visenv.testing.record import played, turns_of
