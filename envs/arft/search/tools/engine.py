@@ -9,7 +9,7 @@ from pydantic import Field
 from typing_extensions import override
 
 from visenv.errors import ConfigurationError, ToolError
-from visenv.search.passage import LONGEST_QUERY, Passage, Searcher
+from visenv.search.corpus import LONGEST_QUERY, Passage, Searcher
 from visenv.tools.base import Arguments, Store, Tool, ToolResult, shown
 
 from ...presets import PASSAGES

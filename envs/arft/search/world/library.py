@@ -15,7 +15,7 @@ from typing_extensions import override
 
 from visenv.cache import SharedCache
 from visenv.errors import ConfigurationError, UnknownNameError
-from visenv.search.passage import Passage
+from visenv.search.corpus import Passage
 from visenv.search.words import WordSearch, build
 
 from .paths import HOPS, ask_society

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from visenv.search.passage import Passage
+from visenv.search.corpus import Passage
 from visenv.types import Image, Pixels
 from visenv.worlds.draws import pick, shuffled
 

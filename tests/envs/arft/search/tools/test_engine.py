@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from visenv.envs.arft.search.tools.engine import PassageSearch
 from visenv.errors import ConfigurationError, ServiceError, ToolError
 from visenv.search import Passage
-from visenv.search.passage import LONGEST_QUERY
+from visenv.search.corpus import LONGEST_QUERY
 from visenv.tools.base import Store
 
 

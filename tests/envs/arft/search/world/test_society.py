@@ -11,7 +11,7 @@ from visenv.envs.arft.search.world import WorldEngine, words
 from visenv.envs.arft.search.world.catalog import KINDS
 from visenv.envs.arft.search.world.names import Namer
 from visenv.envs.arft.search.world.society import DOUBLES, Society, described
-from visenv.search.passage import Passage
+from visenv.search.corpus import Passage
 
 SEEDS = range(40, 44)
 
