@@ -14,7 +14,7 @@ from visenv.errors import ConfigurationError
 from visenv.rewards.choice import chosen_letter
 from visenv.rewards.vqa import is_too_long
 from visenv.scorers import JsonScore, Judge, ReplyError, Scorer
-from visenv.scorers.replies import json_reply
+from visenv.scorers.judge import json_reply
 from visenv.types import Event, QuestionTruth, Sample
 
 from .answers import AnswerJudged, AnswerScore, letters_of

@@ -15,7 +15,7 @@ from visenv.curation.step import CurationStep
 from visenv.data.rows import text_of
 from visenv.errors import DataError
 from visenv.scorers import Judge, ReplyError, Scorer, YesNo
-from visenv.scorers.replies import json_reply
+from visenv.scorers.judge import json_reply
 from visenv.types import Image
 
 from .prompts import CLEAR, ZOOM_SCORE

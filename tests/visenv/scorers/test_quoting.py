@@ -24,7 +24,7 @@ from visenv.policies.scripted import ScriptedPolicy
 from visenv.registration import load
 from visenv.rollout.episode import EpisodeSpec, play
 from visenv.scorers import Judge, Scorer, ScoreRequest, YesNo
-from visenv.scorers.quoting import LONGEST, LONGEST_TRACE, fenced, quoted
+from visenv.scorers.judge import LONGEST, LONGEST_TRACE, fenced, quoted
 from visenv.types import Image, QuestionTruth, Sample
 from visenv.verifier.teachers import FrameReference
 
