@@ -39,7 +39,7 @@ CORE = Family(
     curation={
         "questions": "visenv.curation.questions:Questions",
         "trajectories": "visenv.curation.trajectories:Trajectories",
-        "filter": "visenv.curation.filter:Filter",
+        "filter": "visenv.curation.trajectories:Filter",
         "export": "visenv.curation.export:Export",
         "difficulty": "visenv.curation.difficulty:Difficulty",
     },
