@@ -77,7 +77,7 @@ COMMANDS = {
     ),
     "search": Command("visenv.cli.search:SearchCommand", "index a corpus for search, and query it"),
     "judge-check": Command(
-        "visenv.cli.judge_check:JudgeCheckCommand", "compare a judge with exact ground truth"
+        "visenv.cli.evaluate:JudgeCheckCommand", "compare a judge with exact ground truth"
     ),
     "doctor": Command(
         "visenv.cli.doctor:DoctorCommand",
