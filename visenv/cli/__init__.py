@@ -63,7 +63,7 @@ COMMANDS = {
         "visenv.cli.suite:SuiteCommand", "evaluate a policy on all data sets of a table"
     ),
     "compare": Command(
-        "visenv.cli.compare:CompareCommand", "compare algorithms on a suite of tiny tasks"
+        "visenv.cli.suite:CompareCommand", "compare algorithms on a suite of tiny tasks"
     ),
     "validate": Command(
         "visenv.cli.environments:ValidateCommand", "check that an environment follows the contract"
