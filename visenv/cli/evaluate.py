@@ -56,7 +56,7 @@ class JudgeCheckCommand:
         from rich.table import Table
 
         from visenv import background
-        from visenv.cli.failures import check_not_all_failed
+        from visenv.cli.tables import check_not_all_failed
         from visenv.registration import load
         from visenv.scorers import Scorer
         from visenv.scorers.evaluation import check_judge, read_items
@@ -169,8 +169,8 @@ class EvaluateCommand:
     # ------------------------------------------------------------------ new episodes
 
     def _play(self) -> None:
-        from visenv.cli.failures import check_not_all_aborted
         from visenv.cli.playing import Player, PlaySettings
+        from visenv.cli.tables import check_not_all_aborted
         from visenv.evaluation.answer_judge import AnswerJudge
         from visenv.evaluation.compare import control_row
         from visenv.evaluation.controls import controlled
@@ -236,7 +236,7 @@ class EvaluateCommand:
     # ------------------------------------------------------------------ saved episodes
 
     def _sum_up_saved(self) -> None:
-        from visenv.cli.failures import check_not_all_aborted
+        from visenv.cli.tables import check_not_all_aborted
         from visenv.evaluation.summary import summarize
 
         episodes = sorted(self._judged(), key=lambda each: (each.group, each.member))

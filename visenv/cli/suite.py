@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 from tyro.conf import Positional, arg
 
 from visenv.cli.arguments import PolicyName, Settings, check_at_least
-from visenv.cli.failures import check_not_all_failed
+from visenv.cli.tables import check_not_all_failed
 from visenv.errors import ConfigurationError
 from visenv.files import check_no_link, output_folder, write_text
 from visenv.terminal import printable_lines

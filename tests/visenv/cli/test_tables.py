@@ -11,7 +11,7 @@ import pytest
 from typing_extensions import override
 
 from visenv.cli import main
-from visenv.cli.failures import check_not_all_failed
+from visenv.cli.tables import check_not_all_failed
 from visenv.episodes import read_episodes
 from visenv.errors import PolicyError, ServiceError, VisenvError
 from visenv.evaluation.suite import Suite, SuiteColumn
