@@ -10,7 +10,7 @@ from visenv.errors import ConfigurationError
 from visenv.types import Sample
 from visenv.worlds.scenes import KINDS, ScenesWorld, SceneTruth
 from visenv.worlds.scenes.asked import asked
-from visenv.worlds.scenes.varied import VARIED, VariedScenes
+from visenv.worlds.scenes.world import VARIED, VariedScenes
 
 from ..ground_truth import JudgingTruth
 from ..samples import judging_sample

@@ -11,7 +11,7 @@ import numpy as np
 from visenv.types import Sample
 from visenv.worlds.draws import pick
 from visenv.worlds.scenes.truth import SceneTruth, SignTruth
-from visenv.worlds.scenes.varied import PLACES, VARIED, VariedScenes
+from visenv.worlds.scenes.world import PLACES, VARIED, VariedScenes
 
 QUESTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "colour": (

@@ -9,7 +9,7 @@ import numpy as np
 from visenv.types import Image
 from visenv.worlds.draws import pick
 from visenv.worlds.scenes.styles import STYLES
-from visenv.worlds.scenes.varied import PLACES
+from visenv.worlds.scenes.world import PLACES
 
 _ABOUT: Final = (
     "Write a short text about {topic}.",

@@ -11,7 +11,7 @@ from visenv.errors import ConfigurationError, UnknownNameError
 from visenv.types import Sample
 from visenv.worlds.division import drawn_scene
 from visenv.worlds.scenes.signs import FRAMES, SHAPES
-from visenv.worlds.scenes.varied import VARIED, VariedScenes, lacks_looks
+from visenv.worlds.scenes.world import VARIED, VariedScenes, lacks_looks
 
 from ...ground_truth import JudgingTruth
 from ...samples import judging_sample

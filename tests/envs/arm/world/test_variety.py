@@ -14,7 +14,7 @@ from visenv.envs.arm.world.wordings import STATEMENTS
 from visenv.worlds.scenes import KINDS, ScenesWorld, SceneTruth, SignTruth
 from visenv.worlds.scenes.asked import QUESTIONS, refer
 from visenv.worlds.scenes.styles import STYLES
-from visenv.worlds.scenes.varied import PLACES, SIZES, VariedScenes
+from visenv.worlds.scenes.world import PLACES, SIZES, VariedScenes
 
 pytestmark = pytest.mark.component("opencv")
 
