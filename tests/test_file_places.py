@@ -106,7 +106,6 @@ RESOLVERS = {
     "visenv/simulators/child.py": CONSTANT,
     "visenv/simulators/host.py": CONSTANT,
     "visenv/simulators/installation.py": "the interpreter of the person",
-    "visenv/simulators/installation.py": "the interpreter of the person",
     "visenv/testing/sameness.py": "an environment that exists already",
     "envs/arft/coding/repairs.py": "lines in the source with numbers of a checked ground truth",
     "envs/embodied/simulators/habitat/problem.py": "YAML without objects",

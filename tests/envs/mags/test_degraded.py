@@ -100,7 +100,7 @@ def test_photographs_are_a_material() -> None:
 
 def test_photographs_need_all_of_their_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     background._photographs.cache_clear()
-    monkeypatch.setattr(materials, "find_spec", lambda _: None)
+    monkeypatch.setattr(background, "find_spec", lambda _: None)
     with pytest.raises(ConfigurationError, match="scikit-image scikit-learn matplotlib"):
         MagsWorld("degraded-photographs").sample(rng())
     background._photographs.cache_clear()

@@ -34,7 +34,7 @@ def commands(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[list[str]]
 def test_pytorch_comes_first_and_alone_from_its_index(
     commands: list[list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(install, "find_library", lambda name: "libOSMesa.so.8")
+    monkeypatch.setattr(installation, "find_library", lambda name: "libOSMesa.so.8")
     installation.install(tmp_path / "venv", "https://index.invalid/cpu", lambda text: None)
     venv, torch, rest = commands
     assert venv[1:] == ["-m", "venv", "--clear", str(tmp_path / "venv")]
@@ -46,7 +46,7 @@ def test_pytorch_comes_first_and_alone_from_its_index(
 def test_complete_installation_is_left_as_it_is(
     commands: list[list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(install, "find_library", lambda name: "libOSMesa.so.8")
+    monkeypatch.setattr(installation, "find_library", lambda name: "libOSMesa.so.8")
     for _ in range(2):
         installation.install(tmp_path / "venv", say=lambda text: None)
     assert len(commands) == 3
@@ -55,7 +55,7 @@ def test_complete_installation_is_left_as_it_is(
 def test_missing_library_is_unpacked_into_the_environment(
     commands: list[list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(install, "find_library", lambda name: None)
+    monkeypatch.setattr(installation, "find_library", lambda name: None)
     installation.install(tmp_path / "venv", say=lambda text: None)
     assert ["apt-get", "download", "libosmesa6", "libglapi-mesa", "libllvm15"] in commands
 

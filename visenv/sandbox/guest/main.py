@@ -60,7 +60,7 @@ def _start(configuration: Mapping[str, Any]) -> tuple[CellSettings | None, dict[
         seccomp=probe.SECCOMP in layers,
         proc=proc,
         libraries=(*found.paths, *found.packages),
-        scratch="" if mode == "namespaces" else root.make(),
+        scratch="" if mode == "namespaces" else root.make_scratch(),
         capabilities=0,
         address_space=_address_space(proc),
     )

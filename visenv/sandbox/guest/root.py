@@ -36,7 +36,7 @@ _FLAGS = {
 }
 
 
-def make() -> str:
+def make_scratch() -> str:
     """Return a directory, in memory if possible, which the client removes later.
 
     The function also removes the directories of killed clients and servers. Their locks are free,

@@ -1,4 +1,4 @@
-"""Defines `LocalModelBackend`, the base class of backends with a transformers model, and sampling."""
+"""Defines `LocalModelBackend`, the base class of backends with a transformers model; samples."""
 
 from __future__ import annotations
 
