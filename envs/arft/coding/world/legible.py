@@ -1,7 +1,7 @@
 """Draws distortions that hide the answer to a question, and that can be repaired.
 
 Strengths come from ranges that were calibrated with readers from outside
-(`visenv.envs.arft.coding.world.strengths`). Each picture is also checked by the world's own
+(`visenv.envs.arft.coding.world.kinds`). Each picture is also checked by the world's own
 measure: at most half of the answer is legible in the image as shown, and all of it in the image
 that the reference program repaired.
 """
@@ -18,9 +18,9 @@ from visenv.types import Pixels, QuestionTruth, Sample
 from ..ground_truth import Distortion, Legibility
 from ..repairs import repaired
 from . import kinds
+from .kinds import Strengths
 from .lettering import TextBox
 from .plans import CROP, NONE, Problems
-from .strengths import Strengths
 
 UNREADABLE = 0.5
 """Largest share of an answer that may be readable before the repair."""

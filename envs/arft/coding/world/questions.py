@@ -16,13 +16,12 @@ from ..ground_truth import Legibility
 from .canvas import SIDE
 from .entries import PictureEntries, rewrite_entries, write_entries
 from .flags import FlagPictures
-from .kinds import TURNS
+from .kinds import CALIBRATED, TURNS, WHOLE, Strengths
 from .legibility import share_legible
 from .lettering import TextBox
 from .pictures import draw_picture
 from .plans import PLANS, Plan, Problems
 from .sources import DistortedWorld
-from .strengths import CALIBRATED, WHOLE, Strengths
 
 VIEW = SIDE / size_within((SIDE, SIDE), TRAIN_PIXELS)[0]
 """Side of a picture relative to its shown version, with the paper's 401,408 pixels."""

@@ -10,6 +10,7 @@ import pytest
 from visenv.envs.arft.coding.ground_truth import CodingTruth, Distortion
 from visenv.envs.arft.coding.repairs import repaired
 from visenv.envs.arft.coding.world import Problems, kinds
+from visenv.envs.arft.coding.world.kinds import MILD
 from visenv.envs.arft.coding.world.legibility import share_legible
 from visenv.envs.arft.coding.world.legible import (
     UNREADABLE,
@@ -20,7 +21,6 @@ from visenv.envs.arft.coding.world.legible import (
 from visenv.envs.arft.coding.world.lettering import TextBox
 from visenv.envs.arft.coding.world.plans import COMPOSITIONS, CROP, NONE, SINGLES, named
 from visenv.envs.arft.coding.world.questions import TextPictures, procedural
-from visenv.envs.arft.coding.world.strengths import MILD
 from visenv.types import Pixels, Sample
 
 WORLD = procedural()

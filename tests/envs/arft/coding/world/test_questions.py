@@ -19,11 +19,10 @@ from visenv.envs.arft.coding.world.entries import (
     write_entries,
 )
 from visenv.envs.arft.coding.world.flags import FlagPictures
-from visenv.envs.arft.coding.world.kinds import apply, draw
+from visenv.envs.arft.coding.world.kinds import CALIBRATED, apply, draw
 from visenv.envs.arft.coding.world.lettering import TextBox
 from visenv.envs.arft.coding.world.pictures import draw_picture
 from visenv.envs.arft.coding.world.questions import WORLDS, TextPictures, procedural
-from visenv.envs.arft.coding.world.strengths import CALIBRATED
 from visenv.envs.arft.world.tiny_images import COLORS
 from visenv.errors import UnknownNameError
 from visenv.worlds.division import is_held_out_scene
