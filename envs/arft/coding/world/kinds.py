@@ -41,7 +41,7 @@ from visenv.errors import DataError
 from visenv.types import Pixels
 
 from ..ground_truth import Distortion
-from .lettering import TextBox
+from .canvas import TextBox
 
 ValueT = TypeVar("ValueT")
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from visenv.images import shrink
 from visenv.types import Pixels
 
-from .lettering import TextBox, glyph, places
+from .canvas import TextBox, glyph, places
 
 Levels = NDArray[np.float32]
 

@@ -18,8 +18,8 @@ from visenv.types import Pixels, QuestionTruth, Sample
 from ..ground_truth import Distortion, Legibility
 from ..repairs import repaired
 from . import kinds
+from .canvas import TextBox
 from .kinds import Strengths
-from .lettering import TextBox
 from .plans import CROP, NONE, Problems
 
 UNREADABLE = 0.5

@@ -13,12 +13,11 @@ from visenv.types import Image, Pixels, QuestionTruth, Sample
 
 from ...presets import TRAIN_PIXELS
 from ..ground_truth import Legibility
-from .canvas import SIDE
+from .canvas import SIDE, TextBox
 from .entries import PictureEntries, rewrite_entries, write_entries
 from .flags import FlagPictures
 from .kinds import CALIBRATED, TURNS, WHOLE, Strengths
 from .legibility import share_legible
-from .lettering import TextBox
 from .pictures import draw_picture
 from .plans import PLANS, Plan, Problems
 from .sources import DistortedWorld

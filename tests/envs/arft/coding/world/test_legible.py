@@ -10,6 +10,7 @@ import pytest
 from visenv.envs.arft.coding.ground_truth import CodingTruth, Distortion
 from visenv.envs.arft.coding.repairs import repaired
 from visenv.envs.arft.coding.world import Problems, kinds
+from visenv.envs.arft.coding.world.canvas import TextBox
 from visenv.envs.arft.coding.world.kinds import MILD
 from visenv.envs.arft.coding.world.legibility import share_legible
 from visenv.envs.arft.coding.world.legible import (
@@ -18,7 +19,6 @@ from visenv.envs.arft.coding.world.legible import (
     share_as_repaired,
     share_as_shown,
 )
-from visenv.envs.arft.coding.world.lettering import TextBox
 from visenv.envs.arft.coding.world.plans import COMPOSITIONS, CROP, NONE, SINGLES, named
 from visenv.envs.arft.coding.world.questions import TextPictures, procedural
 from visenv.types import Pixels, Sample
@@ -163,7 +163,7 @@ def test_size_and_question_do_not_depend_on_the_problem() -> None:
 def drawn_line(text: str, height: int, ground: int = 220, ink: int = 60) -> Pixels:
     from PIL import Image, ImageDraw
 
-    from visenv.envs.arft.coding.world.lettering import width, write
+    from visenv.envs.arft.coding.world.canvas import width, write
 
     size = width(text, height) + 2 * height, 2 * height
     image = Image.new("RGB", size, (ground,) * 3)

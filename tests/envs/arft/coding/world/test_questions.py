@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from visenv.data.source import world_version
-from visenv.envs.arft.coding.world.canvas import BOARD, EDGE, PAPER, SIDE
+from visenv.envs.arft.coding.world.canvas import BOARD, EDGE, PAPER, SIDE, TextBox
 from visenv.envs.arft.coding.world.entries import (
     LAYOUTS,
     PictureEntries,
@@ -20,7 +20,6 @@ from visenv.envs.arft.coding.world.entries import (
 )
 from visenv.envs.arft.coding.world.flags import FlagPictures
 from visenv.envs.arft.coding.world.kinds import CALIBRATED, apply, draw
-from visenv.envs.arft.coding.world.lettering import TextBox
 from visenv.envs.arft.coding.world.pictures import draw_picture
 from visenv.envs.arft.coding.world.questions import WORLDS, TextPictures, procedural
 from visenv.envs.arft.world.tiny_images import COLORS
