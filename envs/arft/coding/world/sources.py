@@ -18,7 +18,7 @@ from visenv.worlds.recent import RECENT
 from ..ground_truth import CodingTruth, Distortion, Region
 from . import kinds
 from .kinds import MILD
-from .legible import Pictures, telling_distortions
+from .legibility import Pictures, telling_distortions
 from .plans import CROP, PLANS, Plan, Problems, named, schedule, split_of, without_crops
 
 _MARGIN = 0.5

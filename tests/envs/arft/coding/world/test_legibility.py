@@ -12,12 +12,12 @@ from visenv.envs.arft.coding.repairs import repaired
 from visenv.envs.arft.coding.world import Problems, kinds
 from visenv.envs.arft.coding.world.canvas import TextBox
 from visenv.envs.arft.coding.world.kinds import MILD
-from visenv.envs.arft.coding.world.legibility import share_legible
-from visenv.envs.arft.coding.world.legible import (
+from visenv.envs.arft.coding.world.legibility import (
     UNREADABLE,
     part_around,
     share_as_repaired,
     share_as_shown,
+    share_legible,
 )
 from visenv.envs.arft.coding.world.plans import COMPOSITIONS, CROP, NONE, SINGLES, named
 from visenv.envs.arft.coding.world.questions import TextPictures, procedural
