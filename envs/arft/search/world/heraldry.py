@@ -48,7 +48,7 @@ _HOLES = {"ring": (0.58, 0.0), "crescent": (0.82, 0.42)}
 def draw_charge(
     draw: Draw, middle: tuple[int, int], radius: int, charge: str, ink: Color, ground: Color
 ) -> None:
-    """Draw one of `visenv.envs.arft.search.world.words.CHARGES`.
+    """Draw one of `visenv.envs.arft.search.world.names.CHARGES`.
 
     Args:
         draw: The canvas.
@@ -76,7 +76,7 @@ def draw_bust(
     Args:
         draw: The canvas.
         middle: The center of the figure, pixels.
-        headgear: One of `visenv.envs.arft.search.world.words.HEADGEAR`.
+        headgear: One of `visenv.envs.arft.search.world.names.HEADGEAR`.
         color: The color of the headgear.
         coat: The color of the coat.
     """

@@ -13,8 +13,8 @@ from visenv.worlds.draws import pick
 
 from .heraldry import draw_bust, draw_charge
 from .lettering import draw_lettering
+from .names import COLORS
 from .society import Entity
-from .words import COLORS
 
 SIZE = (448, 336)
 """Width and height of every image, pixels."""

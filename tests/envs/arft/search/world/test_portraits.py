@@ -16,9 +16,9 @@ from visenv.envs.arft.search.world.lettering import (
     _largest,
     draw_lettering,
 )
+from visenv.envs.arft.search.world.names import CHARGES, COLORS, HEADGEAR
 from visenv.envs.arft.search.world.portraits import SIZE, draw_looks, draw_named
 from visenv.envs.arft.search.world.society import Entity, EntityLook
-from visenv.envs.arft.search.world.words import CHARGES, COLORS, HEADGEAR
 from visenv.types import Pixels
 
 ENTITIES: dict[str, Entity] = WorldEngine("default", 40).world
