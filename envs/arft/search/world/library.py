@@ -18,8 +18,8 @@ from visenv.errors import ConfigurationError, UnknownNameError
 from visenv.search.corpus import Passage
 from visenv.search.words import WordSearch, build
 
+from .kinds import MultiHopQuestion
 from .paths import HOPS, ask_society
-from .question import MultiHopQuestion
 from .society import society_articles, write_society
 from .tokens import ask_token, token_articles, write_tokens
 

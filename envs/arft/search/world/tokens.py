@@ -15,7 +15,7 @@ from visenv.types import Image, Pixels
 from visenv.worlds.draws import pick, shuffled
 
 from ...world.tiny_images import COLORS, SIDE, gray_ground, with_grain
-from .question import Hop, MultiHopQuestion
+from .kinds import Hop, MultiHopQuestion
 
 SHAPES = ("square", "circle", "triangle")
 OWNERS = ("anna", "ben", "clara", "david", "emma", "frank", "grace", "henry")
