@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from visenv.envs.arft.search.tools.engine import PassageSearch
+from visenv.envs.arft.search.tools import PassageSearch
 from visenv.errors import ConfigurationError, ServiceError, ToolError
 from visenv.search import Passage
 from visenv.search.corpus import LONGEST_QUERY
