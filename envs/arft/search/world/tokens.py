@@ -14,7 +14,7 @@ from visenv.search.corpus import Passage
 from visenv.types import Image, Pixels
 from visenv.worlds.draws import pick, shuffled
 
-from ...world.tiny_images import COLORS, SIDE, gray_ground, with_grain
+from ...tiny_images import COLORS, SIDE, gray_ground, with_grain
 from .kinds import Hop, MultiHopQuestion
 
 SHAPES = ("square", "circle", "triangle")

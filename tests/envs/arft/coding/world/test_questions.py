@@ -22,7 +22,7 @@ from visenv.envs.arft.coding.world.flags import FlagPictures
 from visenv.envs.arft.coding.world.kinds import CALIBRATED, apply, draw
 from visenv.envs.arft.coding.world.pictures import draw_picture
 from visenv.envs.arft.coding.world.questions import WORLDS, TextPictures, procedural
-from visenv.envs.arft.world.tiny_images import COLORS
+from visenv.envs.arft.tiny_images import COLORS
 from visenv.errors import UnknownNameError
 from visenv.worlds.division import is_held_out_scene
 
