@@ -11,8 +11,7 @@ from collections.abc import Sequence
 
 from visenv.text.normalize import NUMBERS
 
-from .labels import normal_words
-from .things import COLORS, MATERIALS, SHAPES, SIZES
+from .things import COLORS, MATERIALS, SHAPES, SIZES, normal_words
 
 MOST_SENTENCES = 500
 
