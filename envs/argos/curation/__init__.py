@@ -11,8 +11,7 @@ from .draft import DraftAnswers
 from .entities import FindEntities
 from .extraction import ExtractReferences
 from .mix import Mix
-from .overlay import DrawOverlay
-from .pointing import PointToEntities
+from .pointing import DrawOverlay, PointToEntities
 from .reformat import Reformat
 from .score import ScoreTraces
 from .scripted import ScriptedTeacher
