@@ -24,9 +24,9 @@ from visenv.verifier.oracle import inner_pixel
 from visenv.verifier.verifier import OutcomeScore
 
 from ..ground_truth import GroundedTruth, MediaTruth
-from ..measures import measure
 from ..presets import PRESETS, ArgosPreset
 from ..prompts import PREFILL, opening
+from ..rewards import measure
 
 NOTHING_THERE = "I see nothing there."
 """The conclusion of a player whose points are not all on the objects."""
