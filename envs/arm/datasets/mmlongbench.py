@@ -25,7 +25,7 @@ from visenv.data.table_source import TableSource
 from visenv.errors import DataError
 from visenv.types import Episode, EventLog, Sample
 
-from ..answers import short_answer
+from ..answer_judge import short_answer
 from ..ground_truth import DocumentTruth
 from .document_rows import document_of, library_of
 from .mmlongbench_score import FORMATS, NOT_ANSWERABLE, mmlongbench_score

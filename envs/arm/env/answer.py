@@ -13,8 +13,7 @@ from visenv.grammar import ParsedTurn
 from visenv.types import Event, GroundTruth, Message
 
 from .. import answer_prompts
-from ..answer_judge import ArmAnswerJudge
-from ..answers import letters_of, rule_of, score_of
+from ..answer_judge import ArmAnswerJudge, letters_of, rule_of, score_of
 from .base import ArmEnv
 
 

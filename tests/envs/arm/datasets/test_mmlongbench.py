@@ -10,7 +10,7 @@ from typing import Any
 import PIL.Image
 import pytest
 
-from visenv.envs.arm.answers import AnswerJudged
+from visenv.envs.arm.answer_judge import AnswerJudged
 from visenv.envs.arm.datasets.mmlongbench import MMLongBench
 from visenv.errors import ConfigurationError, DataError
 from visenv.types import Answered, Episode, Failure, Message, Turn
