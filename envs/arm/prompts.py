@@ -9,8 +9,7 @@ from visenv.grammar import ToolCallGrammar
 from visenv.tools import Tool
 from visenv.types import Image, Message, Part, Sample
 
-from .ground_truth import JudgingTruth
-from .samples import candidate_names
+from .ground_truth import JudgingTruth, candidate_names
 from .tools.crop import CropZoom
 from .tools.text_checks import TextCheckTool
 from .verdicts import verdicts, write_rating, write_verdict

@@ -32,8 +32,7 @@ from visenv.data.table_source import TableSource
 from visenv.errors import DataError, UnknownNameError
 from visenv.types import Episode, EventLog, Sample
 
-from ..ground_truth import JudgingTruth, Tie
-from ..samples import judging_sample
+from ..ground_truth import JudgingTruth, Tie, judging_sample
 from .ties import RatedPrompt, ties_score
 
 SUBSETS = ("Factuality", "Focus", "Math", "Precise IF", "Safety", "Ties")

@@ -12,9 +12,8 @@ from visenv.grammar import ParsedTurn
 from visenv.types import Message
 
 from .. import prompts
-from ..ground_truth import JudgingTruth
+from ..ground_truth import JudgingTruth, candidate_names
 from ..rewards import right
-from ..samples import candidate_names
 from ..verdicts import verdicts, write_rating, write_verdict
 from .base import ArmEnv
 

@@ -12,8 +12,7 @@ from visenv.worlds.scenes import KINDS, ScenesWorld, SceneTruth
 from visenv.worlds.scenes.asked import asked
 from visenv.worlds.scenes.world import VARIED, VariedScenes
 
-from ..ground_truth import JudgingTruth
-from ..samples import judging_sample
+from ..ground_truth import JudgingTruth, judging_sample
 from .wordings import STATEMENTS
 
 

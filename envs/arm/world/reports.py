@@ -14,8 +14,7 @@ from visenv.worlds.reports import cards, questions
 from visenv.worlds.reports.library import DOCUMENTS, HELD_OUT_DOCUMENTS, SEEDS, ReportsLibrary
 from visenv.worlds.reports.questions import ReportQuestion
 
-from ..ground_truth import JudgingTruth
-from ..samples import judging_sample
+from ..ground_truth import JudgingTruth, judging_sample
 
 
 class ReportPreset(NamedTuple):

@@ -12,8 +12,7 @@ from visenv.errors import ConfigurationError, DataError, UnknownNameError
 from visenv.types import Sample
 from visenv.worlds.draws import pick
 
-from ...ground_truth import ConstraintCheck, JudgingTruth
-from ...samples import judging_sample
+from ...ground_truth import ConstraintCheck, JudgingTruth, judging_sample
 from . import edges, figures, lengths, mentions, unwanted
 from .instructions import instruct
 from .made import ConstrainedText, Maker
@@ -52,7 +51,7 @@ _MOST_TRIES = 1000
 class ConstraintWorld:
     """Creates texts that satisfy a constraint, or narrowly violate it.
 
-    This is a `ProceduralSource` of judging samples (`visenv.envs.arm.samples`) with one candidate;
+    This is a `ProceduralSource` of judging samples (`visenv.envs.arm.ground_truth`) with one candidate;
     one in four instructions is about a picture. Half of the texts satisfy their constraint. The
     others have, for example, one paragraph too few, a keyword once too often, or one sentence of
     many with another beginning. Texts that satisfy the constraint may contain an apparent

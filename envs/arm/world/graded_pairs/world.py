@@ -13,8 +13,7 @@ from visenv.worlds.division import drawn_scene
 from visenv.worlds.scenes.signs import FRAMES, SHAPES
 from visenv.worlds.scenes.world import VARIED, VariedScenes, lacks_looks
 
-from ...ground_truth import JudgingTruth
-from ...samples import judging_sample
+from ...ground_truth import JudgingTruth, judging_sample
 from .looks import scene_topic
 from .patterns import draw_patterns
 from .responses import Claims, grade_of, respond
