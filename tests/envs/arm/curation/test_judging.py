@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from visenv.envs.arm.curation.leaks import correctness_cue, is_too_simple, states, words
+from visenv.envs.arm.curation.judging import correctness_cue, is_too_simple, states, words
 from visenv.errors import DataError
 
 
