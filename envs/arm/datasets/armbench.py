@@ -38,7 +38,7 @@ from visenv.types import Image, Sample
 
 from ..ground_truth import ConstraintCheck, JudgingTruth, judging_sample
 from .document_rows import document_of, library_of
-from .rule_functions import checks_of
+from .mm_ifeval import checks_of
 
 TRACKS = (
     "fine_grained_perception",
