@@ -40,8 +40,8 @@ from visenv.types import Image, Sample
 
 from ..ground_truth import DocumentTruth
 from .anls import anls
+from .document_rows import PageHandles, PageHandlesLibrary
 from .npy import read_objects
-from .page_handles import PageHandles, PageHandlesLibrary
 
 SPLITS = ("train", "val", "test")
 MOST_PAGES = 20
