@@ -46,8 +46,8 @@ from visenv.types import Episode, EventLog, Sample
 
 from ..answer_judge import short_answer
 from ..ground_truth import DocumentTruth
-from .anls import similarity_above
 from .document_rows import document_of, library_of
+from .mp_docvqa import similarity_above
 
 FORMATS = ("Int", "Float", "Str", "List", "None")
 
