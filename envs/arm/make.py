@@ -22,9 +22,9 @@ from visenv.worlds.scenes import PRESETS as SCENES
 
 from .answer_judge import ArmAnswerJudge
 from .answer_rewards import AnswerRewards
-from .env.answer import AnswerEnv
 from .env.base import ArmEnv
 from .env.judge import JudgingEnv
+from .env.vqa import AnswerEnv
 from .presets import UNREADABLE, ArmConfig, ArmSettings, choose
 from .rewards import TOP, EpisodeReading, terms
 from .rows import (
