@@ -113,8 +113,7 @@ def make_doc(
     """
     from visenv.documents.rankers import open_ranker
 
-    from .env.doc import ArmDoc
-    from .env.pages import library_of, page_tools
+    from .env.doc import ArmDoc, library_of, page_tools
     from .world.reports import ReportsWorld
 
     chosen = choose("visenv/ArmDoc-v0", make_doc, settings)
@@ -262,8 +261,8 @@ def make_doc_vqa(
     """
     from visenv.documents.rankers import open_ranker
 
+    from .env.doc import library_of, page_tools
     from .env.doc_vqa import ArmDocVQA
-    from .env.pages import library_of, page_tools
     from .world.report_questions import ReportQuestions
 
     chosen = choose("visenv/ArmDocVQA-v0", make_doc_vqa, settings)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from ..ground_truth import DocumentTruth
-from .pages import DocumentPages
+from .doc import DocumentPages
 from .vqa import AnswerEnv
 
 
