@@ -22,8 +22,7 @@ from visenv.worlds.scenes import PRESETS as SCENES
 
 from .answer_judge import ArmAnswerJudge
 from .answer_rewards import AnswerRewards
-from .env.base import ArmEnv
-from .env.judge import JudgingEnv
+from .env.base import ArmEnv, JudgingEnv
 from .env.vqa import AnswerEnv
 from .presets import UNREADABLE, ArmConfig, ArmSettings, choose
 from .rewards import TOP, EpisodeReading, terms

@@ -27,8 +27,7 @@ from ..presets import ArmPreset
 from ..tools.crop import ORIGINAL_IMAGE
 from ..tools.page_zoom import PageZoom
 from ..tools.pages import PageByIndex, PageByQuery
-from .base import ArmEnv
-from .judge import JudgingEnv, wrong_verdict
+from .base import ArmEnv, JudgingEnv, wrong_verdict
 
 
 class DocumentPages(ArmEnv):

@@ -17,7 +17,7 @@ from visenv.grammar import ParsedTurn, ToolCall
 from visenv.teacher import LapsingTeacher, Teacher
 
 from ..ground_truth import candidate_names
-from .judge import JudgingEnv, wrong_verdict
+from .base import JudgingEnv, wrong_verdict
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import visenv  # noqa: F401 - registers the environments
-from visenv.envs.arm.env.judge import JudgingEnv
+from visenv.envs.arm.env.base import JudgingEnv
 from visenv.envs.arm.ground_truth import JudgingTruth, judging_sample
 from visenv.envs.arm.presets import PRESETS
 from visenv.errors import ConfigurationError, UnknownNameError
