@@ -25,8 +25,7 @@ from visenv.types import Image
 from ..ground_truth import DocumentTruth, JudgingTruth
 from ..presets import ArmPreset
 from ..tools.crop import ORIGINAL_IMAGE
-from ..tools.page_zoom import PageZoom
-from ..tools.pages import PageByIndex, PageByQuery
+from ..tools.pages import PageByIndex, PageByQuery, PageZoom
 from .base import ArmEnv, JudgingEnv, wrong_verdict
 
 
