@@ -8,7 +8,7 @@ from visenv.types import Sample
 from visenv.worlds.scenes import KINDS, SceneTruth, SignTruth
 from visenv.worlds.scenes.signs import FRAMES, SHAPES
 
-from ..wordings import STATEMENTS
+from ..judged_scenes import STATEMENTS
 from .topic import RequiredFact, ResponseTopic
 
 _MOST_SIGNS = 3
