@@ -262,7 +262,7 @@ def make_doc_vqa(
 
     from .env.doc import library_of, page_tools
     from .env.doc_vqa import ArmDocVQA
-    from .world.report_questions import ReportQuestions
+    from .world.reports import ReportQuestions
 
     chosen = choose("visenv/ArmDocVQA-v0", make_doc_vqa, settings)
     ranked = open_ranker(ranker) if isinstance(ranker, str) else ranker

@@ -17,9 +17,8 @@ from visenv.data.source import rows_of
 from visenv.envs.arft.search.world import library
 from visenv.envs.arft.search.world.library import EntitiesWorld
 from visenv.envs.arm.ground_truth import JudgingTruth
-from visenv.envs.arm.world.report_questions import ReportQuestions
 from visenv.envs.arm.world.reports import PRESETS as REPORTS
-from visenv.envs.arm.world.reports import ReportsWorld
+from visenv.envs.arm.world.reports import ReportQuestions, ReportsWorld
 from visenv.envs.libero.datasets.tasks import open_tasks
 from visenv.evaluation import places
 from visenv.evaluation.rescore import Rescorer
