@@ -9,8 +9,17 @@ import numpy as np
 from visenv.worlds.draws import pick
 
 from .amounts import Amount, draw_amount, draw_count
-from .made import ConstrainedText
-from .prose import between, finished, listed, mixed, sentences, some, spread, words_of
+from .prose import (
+    ConstrainedText,
+    between,
+    finished,
+    listed,
+    mixed,
+    sentences,
+    some,
+    spread,
+    words_of,
+)
 
 KEYWORDS: Final = words_of("""
 biscuit candle carpet basket feather glacier lantern marble orchard pepper pillow sparrow telescope

@@ -8,8 +8,7 @@ import numpy as np
 
 from visenv.worlds.draws import pick
 
-from .made import ConstrainedText
-from .prose import between, finished, listed, mixed, sentence, some, spread
+from .prose import ConstrainedText, between, finished, listed, mixed, sentence, some, spread
 
 
 class UnwantedText(NamedTuple):

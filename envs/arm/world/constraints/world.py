@@ -15,7 +15,7 @@ from visenv.worlds.draws import pick
 from ...ground_truth import ConstraintCheck, JudgingTruth, judging_sample
 from . import edges, figures, lengths, mentions, unwanted
 from .instructions import instruct
-from .made import ConstrainedText, Maker
+from .prose import ConstrainedText, Maker
 
 MAKERS: Final[Mapping[str, Maker]] = {
     "check_whether_response_paragraph_number_in_range": lengths.paragraph_number,
