@@ -13,7 +13,7 @@ from visenv.types import Sample
 from visenv.worlds.draws import pick
 
 from ...ground_truth import ConstraintCheck, JudgingTruth, judging_sample
-from . import edges, figures, lengths, mentions, unwanted
+from . import edges, figures, lengths, mentions
 from .instructions import instruct
 from .prose import ConstrainedText, Maker
 
@@ -28,8 +28,8 @@ MAKERS: Final[Mapping[str, Maker]] = {
     ),
     "check_whether_response_word_count_in_range": lengths.word_count,
     "check_whether_each_paragraph_word_count_in_range": lengths.each_paragraph_word_count,
-    "check_whether_whole_response_not_contain_certain_substrings": unwanted.contains_none,
-    "check_whether_whole_response_not_contain_certain_substring": unwanted.does_not_contain,
+    "check_whether_whole_response_not_contain_certain_substrings": mentions.contains_none,
+    "check_whether_whole_response_not_contain_certain_substring": mentions.does_not_contain,
     "check_whether_each_sentence_begin_with_certain_substring": edges.each_sentence_begins,
     "check_whether_each_paragraph_begin_with_certain_substring": edges.each_paragraph_begins,
     "check_whether_each_paragraph_end_with_certain_substring": edges.each_paragraph_ends,
