@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .topic import RequiredFact
+from .topics import RequiredFact
 
 GRADES = ("wrong", "partly wrong", "incomplete", "complete")
 """Complete: all facts are stated and right. Incomplete: only some, all right. Partly wrong: some

@@ -14,11 +14,9 @@ from visenv.worlds.scenes.signs import FRAMES, SHAPES
 from visenv.worlds.scenes.world import VARIED, VariedScenes, lacks_looks
 
 from ...ground_truth import JudgingTruth, judging_sample
-from .looks import scene_topic
 from .patterns import draw_patterns
 from .responses import Claims, grade_of, respond
-from .texts import text_topic
-from .topic import RequiredFact, ResponseTopic
+from .topics import RequiredFact, ResponseTopic, scene_topic, text_topic
 
 MOST_CANDIDATES = 4
 

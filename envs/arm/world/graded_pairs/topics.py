@@ -1,22 +1,104 @@
-"""Creates topics without images: the facts follow from the question by counting and reading."""
+"""Defines topics, questions that require several facts, and creates them for scenes and texts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from .topic import RequiredFact, ResponseTopic
+from visenv.types import Image, Sample
+from visenv.worlds.scenes import KINDS, SceneTruth, SignTruth
+from visenv.worlds.scenes.signs import FRAMES, SHAPES
+
+from ..judged_scenes import STATEMENTS
+
+_MOST_SIGNS = 3
 
 # fmt: off
 _WORDS = (
     "lantern", "harvest", "pelican", "orchard", "compass", "glacier", "thunder", "village",
     "mustard", "captain", "blanket", "journey", "crystal", "dolphin", "feather", "whisper",
 )
+
 _PEOPLE = ("Ana", "Ben", "Carla", "Deniz", "Emil", "Farah", "Goran", "Hana")
+
 _TOWNS = ("Riga", "Porto", "Ghent", "Cork", "Turin", "Bergen", "Graz", "Split")
+
 _TRADES = ("baker", "nurse", "welder", "tailor", "pilot", "printer", "gardener", "teacher")
+
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+
+class RequiredFact(NamedTuple):
+    """Describes one fact that the question requires.
+
+    Attributes:
+        statements: Sentences with one ``{}`` for the value.
+        right: The right value.
+        wrong: Plausible wrong values.
+    """
+
+    statements: tuple[str, ...]
+    right: str
+    wrong: tuple[str, ...]
+
+@dataclass(frozen=True, slots=True)
+class ResponseTopic:
+    """Describes the subject of a sample's responses.
+
+    Attributes:
+        id: Unique in the world.
+        kind: The kind of question.
+        question: The text of the question.
+        facts: Two or more facts that it requires, in its order.
+        images: The images of the question.
+        signs: The signs of a scene that it asks about; empty without a scene.
+    """
+
+    id: str
+    kind: str
+    question: str
+    facts: tuple[RequiredFact, ...]
+    images: tuple[Image, ...] = ()
+    signs: tuple[SignTruth, ...] = ()
+
+def scene_topic(scene: Sample) -> ResponseTopic:
+    """Return the topic of a scene of `ScenesWorld`."""
+    signs = scene.truth_as(SceneTruth).signs[:_MOST_SIGNS]
+    names = [sign.name for sign in signs] if len(signs) > 1 else ["the sign"]
+    asked = [KINDS[scene.kind].question.format(sign=name) for name in names]
+    facts = [
+        _detail(scene.kind, name, sign.answer) for name, sign in zip(names, signs, strict=True)
+    ]
+    if len(signs) == 1:
+        asked.append("What colour is its frame, and what shape has it?")
+        facts += _look(signs[0])
+    return ResponseTopic(
+        scene.id,
+        scene.kind,
+        " ".join(asked),
+        tuple(facts),
+        scene.images,
+        signs,
+    )
+
+def _detail(kind: str, name: str, right: str) -> RequiredFact:
+    statements = tuple(each.format(sign=name, answer="{}") for each in STATEMENTS[kind])
+    return RequiredFact(statements, right, _others(KINDS[kind].options, right))
+
+def _look(sign: SignTruth) -> list[RequiredFact]:
+    frame, shape = sign.frame, sign.shape
+    return [
+        RequiredFact(
+            ("Its frame is {}.", "The frame round it is {}."), frame, _others(FRAMES, frame)
+        ),
+        RequiredFact(("Its shape is {}.", "In shape it is {}."), shape, _others(SHAPES, shape)),
+    ]
+
+def _others(options: Iterable[str], right: str) -> tuple[str, ...]:
+    return tuple(option for option in options if option != right)
+
 # fmt: on
 
 
