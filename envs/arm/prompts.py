@@ -35,7 +35,7 @@ _GRADED = (
     "The response with the fewest wrong statements is the best; of those with equally few, the one "
     "that leaves out least of what the instruction asks for."
 )
-"""Texts that compare graded responses (`visenv.envs.arm.world.graded_pairs.patterns.Flaws`)."""
+"""Texts that compare graded responses (`visenv.envs.arm.world.graded_pairs.responses.Flaws`)."""
 
 
 def named_images(images: Mapping[str, Image]) -> list[Part]:

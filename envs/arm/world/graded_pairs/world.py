@@ -14,8 +14,7 @@ from visenv.worlds.scenes.signs import FRAMES, SHAPES
 from visenv.worlds.scenes.world import VARIED, VariedScenes, lacks_looks
 
 from ...ground_truth import JudgingTruth, judging_sample
-from .patterns import draw_patterns
-from .responses import Claims, grade_of, respond
+from .responses import Claims, draw_patterns, grade_of, respond
 from .topics import RequiredFact, ResponseTopic, scene_topic, text_topic
 
 MOST_CANDIDATES = 4

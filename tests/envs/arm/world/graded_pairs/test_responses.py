@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 import numpy as np
 import pytest
 
-from visenv.envs.arm.world.graded_pairs.patterns import Flaws, best_of, draw_patterns, flaws
+from visenv.envs.arm.world.graded_pairs.responses import Flaws, best_of, draw_patterns, flaws
 
 
 def test_flaws_by_hand() -> None:
