@@ -24,8 +24,7 @@ from tests.visenv.simulators.test_hosts import wait_until_gone
 from visenv.cli import main
 from visenv.envs.embodied.dialects.alfred import AlfredDialect
 from visenv.envs.embodied.embodiedbench import EBAlfred
-from visenv.envs.embodied.options import EmbodiedOptions
-from visenv.envs.embodied.presets import PRESETS
+from visenv.envs.embodied.presets import PRESETS, EmbodiedOptions
 from visenv.envs.embodied.simulation import HouseSimulation
 from visenv.envs.embodied.simulators.thor import players
 from visenv.envs.embodied.simulators.thor.actions import global_actions
