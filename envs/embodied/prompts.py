@@ -23,7 +23,7 @@ from .world.goals import Clause, Fact, Goal
 from .world.items import word_of
 from .world.planner import PlanError
 from .world.tasks import actions_of
-from .world.tasks.phrases import article
+from .world.tasks.references import article
 
 PromptStyle = Literal["full", "brief"]
 
