@@ -81,10 +81,10 @@ class PageZoom(CropZoom):
         region = super().region_of(name, picture)
         if region.image is not picture:
             return region
-        for shown in self.pages.shown:
-            if shown.image is picture:
-                document = self.pages.library.document(shown.document)
-                drawn = document.page_image(shown.page, LARGER * self.pages.long_side)
+        for page in self.pages.shown:
+            if page.image is picture:
+                document = self.pages.library.document(page.document)
+                drawn = document.page_image(page.page, LARGER * self.pages.long_side)
                 return Region(name, drawn, Window.whole(drawn.size))
         return region
 

@@ -127,8 +127,8 @@ def instruct(rng: np.random.Generator) -> tuple[str, tuple[Image, ...]]:
 class ConstraintWorld:
     """Creates texts that satisfy a constraint, or narrowly violate it.
 
-    This is a `ProceduralSource` of judging samples (`visenv.envs.arm.ground_truth`) with one candidate;
-    one in four instructions is about a picture. Half of the texts satisfy their constraint. The
+    This is a `ProceduralSource` of judging samples with one candidate
+    (`visenv.envs.arm.ground_truth`); one in four instructions is about a picture. Half of the texts satisfy their constraint. The
     others have, for example, one paragraph too few, a keyword once too often, or one sentence of
     many with another beginning. Texts that satisfy the constraint may contain an apparent
     violation: a look-alike, a plural, a phrase in capitals. The verdict is that of the strict
