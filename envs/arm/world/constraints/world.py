@@ -128,15 +128,15 @@ class ConstraintWorld:
     """Creates texts that satisfy a constraint, or narrowly violate it.
 
     This is a `ProceduralSource` of judging samples with one candidate
-    (`visenv.envs.arm.ground_truth`); one in four instructions is about a picture. Half of the texts satisfy their constraint. The
-    others have, for example, one paragraph too few, a keyword once too often, or one sentence of
-    many with another beginning. Texts that satisfy the constraint may contain an apparent
-    violation: a look-alike, a plural, a phrase in capitals. The verdict is that of the strict
-    dialect (`visenv.checks`), and known by construction without running the check. In another
-    dialect, the verdict is that of the check in this dialect. Texts are drawn until both agree, so
-    that the named check and the verdict never contradict each other. ``mmif`` compares letter for
-    letter: beginnings and endings are then written exactly as required, endings with their full
-    stop.
+    (`visenv.envs.arm.ground_truth`); one in four instructions is about a picture. Half of the texts
+    satisfy their constraint. The others have, for example, one paragraph too few, a keyword once
+    too often, or one sentence of many with another beginning. Texts that satisfy the constraint may
+    contain an apparent violation: a look-alike, a plural, a phrase in capitals. The verdict is that
+    of the strict dialect (`visenv.checks`), and known by construction without running the check. In
+    another dialect, the verdict is that of the check in this dialect. Texts are drawn until both
+    agree, so that the named check and the verdict never contradict each other. ``mmif`` compares
+    letter for letter: beginnings and endings are then written exactly as required, endings with
+    their full stop.
 
     `Sample.kind` is the name of the check. The `JudgingTruth` contains ``constraint``, ``check``
     and ``case``.
