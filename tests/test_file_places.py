@@ -81,7 +81,7 @@ OWN_PROCESSES = "written by a process of the same run, which holds a key or inhe
 RESOLVERS = {
     "algos/experiment/recipe_files.py": "registered recipes, and names that `registration` has "
     "checked",
-    "envs/embodied/world/render/apart.py": OWN_PROCESSES,
+    "envs/embodied/world/render/child.py": OWN_PROCESSES,
     "visenv/__init__.py": CONSTANT,
     "visenv/child_process/program.py": "a class that the source names; `SimulatorSpec.of` checks "
     "the interpreter of a simulator, tested with the episodes",
