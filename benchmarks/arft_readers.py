@@ -32,8 +32,8 @@ from benchmarks.line_reader import LineReader, train
 from visenv.envs.arft.coding.ground_truth import CodingTruth
 from visenv.envs.arft.coding.repairs import repaired
 from visenv.envs.arft.coding.world import PLANS, Problems, kinds
-from visenv.envs.arft.coding.world.legible import share_as_repaired, share_as_shown
-from visenv.envs.arft.coding.world.lettering import TextBox
+from visenv.envs.arft.coding.world.canvas import TextBox
+from visenv.envs.arft.coding.world.legibility import share_as_repaired, share_as_shown
 from visenv.envs.arft.coding.world.plans import CROP, NONE, named, read_problems
 from visenv.envs.arft.coding.world.questions import VIEW, procedural
 from visenv.images import shrink

@@ -17,7 +17,7 @@ import gymnasium as gym
 import numpy as np
 
 import visenv  # noqa: F401 - registers the environments
-from visenv.envs.arm.env.judge import JudgingEnv
+from visenv.envs.arm.env.base import JudgingEnv
 from visenv.envs.arm.verdicts import verdicts, write_verdict
 from visenv.grammar import ParsedTurn
 

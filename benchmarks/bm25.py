@@ -41,7 +41,7 @@ from visenv.documents.bm25 import words as page_words
 from visenv.envs.arft.search.world import EntitiesWorld, WorldEngine
 from visenv.envs.arm.world.reports import ReportsWorld
 from visenv.retrieval.bm25 import Bm25, PostingsTable
-from visenv.search.passage import Passage
+from visenv.search.corpus import Passage
 from visenv.search.words import TOKENIZER, WordSearch, build
 
 ENGINES = ("words", "  no budget", "bm25s")

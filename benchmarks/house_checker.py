@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from itertools import product
 
-from visenv.envs.embodied.dialects.habitat import fixture_words
-from visenv.envs.embodied.dialects.skills import OBJECTS, RECEPTACLES
+from visenv.envs.embodied.dialects.habitat import OBJECTS, RECEPTACLES, fixture_words
 from visenv.envs.embodied.world.goals import Clause, Fact, Goal
 from visenv.envs.embodied.world.house import FurnishedHouse
 

@@ -14,7 +14,7 @@ from collections import Counter
 from benchmarks.house_checker import reaches
 from visenv.envs.embodied.dialects import DIALECTS
 from visenv.envs.embodied.world.goals import is_reached
-from visenv.envs.embodied.world.measure import flaws
+from visenv.envs.embodied.world.house import flaws
 from visenv.envs.embodied.world.state import HouseState
 from visenv.envs.embodied.world.tasks import SUBSETS, TaskOptions, make_task
 

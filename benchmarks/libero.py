@@ -43,7 +43,7 @@ from visenv.envs.libero import Libero, NativeActions
 from visenv.envs.libero.actions import decode
 from visenv.envs.libero.presets import SETTLING_STEPS
 from visenv.envs.libero.tools import TARGET
-from visenv.simulators.child_host import ChildHost
+from visenv.simulators.host import ChildHost
 from visenv.simulators.settings import SimulatorSpec, find_interpreter
 
 FRAMES = {"side": 224, "cameras": ["agentview", "wrist"], "turned": False}

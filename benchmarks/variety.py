@@ -61,7 +61,7 @@ _PAINTERS: tuple[tuple[str, Callable[..., Any]], ...] = (
 )
 _CACHES = (
     *("visenv.worlds.scenes.world", "visenv.envs.mags.world.world"),
-    *("visenv.envs.arft.coding.world.sources", "visenv.envs.arft.search.world.entities"),
+    *("visenv.envs.arft.coding.world.sources", "visenv.envs.arft.search.world.library"),
 )
 """Modules with a cache of samples, in which the blank pictures must not stay."""
 

@@ -31,8 +31,7 @@ from visenv.late_events import LateEvents
 from visenv.seeding import is_held_out
 from visenv.spaces import Unicode, observation_space
 from visenv.teacher import Teacher
-from visenv.tools.base import Store, Tool, ToolResult
-from visenv.tools.lifecycle import ToolLifecycle
+from visenv.tools.base import Store, Tool, ToolLifecycle, ToolResult
 from visenv.turn_execution import EpisodeLimits, TurnExecution
 from visenv.types import (
     Aborted,

@@ -37,9 +37,9 @@ CORE = Family(
         "SumTruth": "visenv.testing.toy:SumTruth",
     },
     curation={
-        "questions": "visenv.curation.questions:Questions",
+        "questions": "visenv.curation.places:Questions",
         "trajectories": "visenv.curation.trajectories:Trajectories",
-        "filter": "visenv.curation.filter:Filter",
+        "filter": "visenv.curation.trajectories:Filter",
         "export": "visenv.curation.export:Export",
         "difficulty": "visenv.curation.difficulty:Difficulty",
     },

@@ -15,8 +15,7 @@ from visenv.grammar.base import Grammar, ParsedTurn, ToolCall
 from visenv.grammar.foreign import neutralized
 from visenv.images import QWEN_PIXELS, fit, fit_all
 from visenv.late_events import LateEvents, with_verdicts
-from visenv.tools.base import Store, Tool, ToolResult, shown
-from visenv.tools.lifecycle import ToolLifecycle
+from visenv.tools.base import Store, Tool, ToolLifecycle, ToolResult, shown
 from visenv.types import (
     Answered,
     CallSkipped,

@@ -37,7 +37,7 @@ _NO_BUGS = (OSError, UnicodeError, json.JSONDecodeError)
 _CALLERS = frozenset(
     f"{name}.py"
     for name in (
-        *("env", "wrappers", "late_events", "data/source", "tools/base", "tools/lifecycle"),
+        *("env", "wrappers", "late_events", "data/source", "tools/base"),
         *("rewards/terms", "rewards/wrapper", "scorers/backends/rules"),
         *("rollout/adapter", "rollout/advice", "rollout/episode"),
     )
@@ -118,7 +118,7 @@ def _named(outer: Sequence[_Call], entry: _Call) -> str:
             name = next((term.name for term in reversed(terms) if hasattr(term, "name")), None)
             if name is not None:
                 return f"The reward term {name!r}"
-        case "tools/base.py" | "tools/lifecycle.py":
+        case "tools/base.py":
             tool = caller.get("tool") or caller.get("self")
             return f"The tool {getattr(tool, 'name', type(tool).__name__)!r}"
         case "rollout/episode.py":

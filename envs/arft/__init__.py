@@ -22,10 +22,10 @@ FAMILY = Family(
     data={
         "mat_coding": "visenv.envs.arft.datasets.mat_coding:MatCoding",
         "mat_search": "visenv.envs.arft.datasets.mat_search:MatSearch",
-        "hotpotqa": "visenv.envs.arft.datasets.hotpotqa:HotpotQA",
-        "2wikimultihopqa": "visenv.envs.arft.datasets.wikimultihop:WikiMultihop",
-        "musique": "visenv.envs.arft.datasets.musique:MuSiQue",
-        "bamboogle": "visenv.envs.arft.datasets.bamboogle:Bamboogle",
+        "hotpotqa": "visenv.envs.arft.datasets.multi_hop_sets:HotpotQA",
+        "2wikimultihopqa": "visenv.envs.arft.datasets.multi_hop_sets:WikiMultihop",
+        "musique": "visenv.envs.arft.datasets.multi_hop_sets:MuSiQue",
+        "bamboogle": "visenv.envs.arft.datasets.multi_hop_sets:Bamboogle",
     },
     records={
         "CodingTruth": "visenv.envs.arft.coding.ground_truth:CodingTruth",

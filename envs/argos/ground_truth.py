@@ -18,8 +18,7 @@ from visenv.verifier.teachers import Box
 from .world.asked import Asked
 from .world.conclusions import entailed
 from .world.events import Events, WorldEvent, happens, supports
-from .world.labels import names, normal_words
-from .world.things import FrameSize, Things, boxes, owners
+from .world.things import FrameSize, Things, boxes, names, normal_words, owners
 
 _MOST_VALUES = 2**26
 """Maximum number of values of the masks of all things of a frame."""

@@ -17,8 +17,8 @@ from visenv.errors import ConfigurationError
 from visenv.presets import check_choice, choose_preset
 from visenv.rewards import RewardWrapper
 from visenv.verifier import GatedAggregate, Teachers, Verifier
+from visenv.verifier.grounding import Categories
 from visenv.verifier.reasoning import Mean
-from visenv.verifier.temporal import Categories
 
 from .env import ArgosImage, ArgosVideo
 from .env.base import ArgosEnv

@@ -11,8 +11,8 @@ from typing_extensions import TypedDict
 from visenv.data.source import Source
 from visenv.images import QWEN_PIXELS
 from visenv.verifier import Teachers
+from visenv.verifier.grounding import Categories
 from visenv.verifier.reasoning import Mean
-from visenv.verifier.temporal import Categories
 
 from .prompts import Coordinates, PromptStyle
 from .rewards import Reward

@@ -50,7 +50,7 @@ FAMILY = Family(
         "VlmEvalTruth": "visenv.envs.arm.datasets.vlmeval_score:VlmEvalTruth",
         "JudgingTruth": "visenv.envs.arm.ground_truth:JudgingTruth",
         "DocumentTruth": "visenv.envs.arm.ground_truth:DocumentTruth",
-        "AnswerJudged": "visenv.envs.arm.answers:AnswerJudged",
+        "AnswerJudged": "visenv.envs.arm.answer_judge:AnswerJudged",
         "InstructionTruth": "visenv.envs.arm.ground_truth:InstructionTruth",
     },
     curation={

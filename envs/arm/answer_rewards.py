@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from visenv.rewards import RewardTerm, of_log
 from visenv.types import EventLog, Sample
 
-from .answers import AnswerScore, score_of
+from .answer_judge import AnswerScore, score_of
 from .rewards import (
     FORMAT_SUMMARY,
     R_ACCURACY,

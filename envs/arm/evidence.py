@@ -40,8 +40,7 @@ from visenv.text.words import search_words
 from visenv.types import EventLog, GroundTruth, QuestionTruth, Sample, ToolCalled
 from visenv.types.ground_truth import Box
 
-from .ground_truth import ConstraintCheck, DocumentTruth, JudgingTruth
-from .samples import candidate_names
+from .ground_truth import ConstraintCheck, DocumentTruth, JudgingTruth, candidate_names
 from .tools.crop import original_name
 from .verdicts import verdicts
 

@@ -22,9 +22,8 @@ from visenv.worlds.scenes import PRESETS as SCENES
 
 from .answer_judge import ArmAnswerJudge
 from .answer_rewards import AnswerRewards
-from .env.answer import AnswerEnv
-from .env.base import ArmEnv
-from .env.judge import JudgingEnv
+from .env.base import ArmEnv, JudgingEnv
+from .env.vqa import AnswerEnv
 from .presets import UNREADABLE, ArmConfig, ArmSettings, choose
 from .rewards import TOP, EpisodeReading, terms
 from .rows import (
@@ -113,8 +112,7 @@ def make_doc(
     """
     from visenv.documents.rankers import open_ranker
 
-    from .env.doc import ArmDoc
-    from .env.pages import library_of, page_tools
+    from .env.doc import ArmDoc, library_of, page_tools
     from .world.reports import ReportsWorld
 
     chosen = choose("visenv/ArmDoc-v0", make_doc, settings)
@@ -262,9 +260,9 @@ def make_doc_vqa(
     """
     from visenv.documents.rankers import open_ranker
 
+    from .env.doc import library_of, page_tools
     from .env.doc_vqa import ArmDocVQA
-    from .env.pages import library_of, page_tools
-    from .world.report_questions import ReportQuestions
+    from .world.reports import ReportQuestions
 
     chosen = choose("visenv/ArmDocVQA-v0", make_doc_vqa, settings)
     ranked = open_ranker(ranker) if isinstance(ranker, str) else ranker

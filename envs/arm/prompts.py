@@ -9,8 +9,7 @@ from visenv.grammar import ToolCallGrammar
 from visenv.tools import Tool
 from visenv.types import Image, Message, Part, Sample
 
-from .ground_truth import JudgingTruth
-from .samples import candidate_names
+from .ground_truth import JudgingTruth, candidate_names
 from .tools.crop import CropZoom
 from .tools.text_checks import TextCheckTool
 from .verdicts import verdicts, write_rating, write_verdict
@@ -36,7 +35,7 @@ _GRADED = (
     "The response with the fewest wrong statements is the best; of those with equally few, the one "
     "that leaves out least of what the instruction asks for."
 )
-"""Texts that compare graded responses (`visenv.envs.arm.world.graded_pairs.patterns.Flaws`)."""
+"""Texts that compare graded responses (`visenv.envs.arm.world.graded_pairs.responses.Flaws`)."""
 
 
 def named_images(images: Mapping[str, Image]) -> list[Part]:

@@ -12,8 +12,7 @@ from visenv.data.row import Row, RowSchema, answer_score, box_fields, question_o
 from visenv.errors import DataError, VisenvError
 from visenv.types import Sample
 
-from .ground_truth import ConstraintCheck, DocumentTruth, JudgingTruth
-from .samples import judging_sample
+from .ground_truth import ConstraintCheck, DocumentTruth, JudgingTruth, judging_sample
 
 _TRUTH: Mapping[str, bool] = {"true": True, "yes": True, "false": False, "no": False}
 

@@ -32,11 +32,10 @@ from . import prompts
 from .boxes import with_boxes
 from .compat import EmbodiedBenchGrammar
 from .ground_truth import HouseTruth
-from .options import EmbodiedOptions
 from .oracle import RestOfPlan, look_at, next_look, thought
-from .presets import PRESETS, EmbodiedPreset
+from .presets import PRESETS, EmbodiedOptions, EmbodiedPreset
+from .prompts import read_examples, write_examples
 from .rewards import embodied_bench_metrics, success_score
-from .shots import read_examples, write_examples
 from .simulation import ActTool, EpisodeRunner, HouseSimulation
 from .world.goals import with_target
 

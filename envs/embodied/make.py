@@ -19,8 +19,7 @@ from .datasets.published import PublishedTruth
 from .dialects import DIALECTS
 from .embodiedbench import EBAlfred, EBHabitat
 from .env import HouseEnv
-from .options import Compat, EmbodiedOptions
-from .presets import PRESETS, EmbodiedPreset
+from .presets import PRESETS, Compat, EmbodiedOptions, EmbodiedPreset
 from .rewards import WEIGHTS, reward_terms
 from .simulation import EpisodeRunner, HouseRunner
 from .simulators.habitat.options import HabitatOptions

@@ -1,13 +1,15 @@
-"""Defines presets of the embodied environments: house, frames, prompt and limits."""
+"""Defines presets and options of the embodied environments: house, frames, prompt and limits."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from .prompts import PromptStyle
 from .world.items import Split
 from .world.tasks import TaskOptions
+
+Compat = Literal["embodiedbench"] | None
 
 TINY_FIXTURES = ("CoffeeTable", "Dresser", "SideTable", "Desk", "Shelf")
 """The fixtures of the only room of the preset ``tiny``."""
@@ -19,6 +21,23 @@ fixtures in the list of actions, so that an action has the same number in each t
 TINY_COLORS = ("red", "blue", "green", "yellow")
 """The colors of its four look-alikes. The object of the task is always the red one, because a tiny
 model does not learn to compare two colors in minutes."""
+
+
+class EmbodiedOptions(NamedTuple):
+    """Holds options of prompts and observations.
+
+    The fields have the names and the meaning of the arguments of `visenv.envs.embodied.make_house`.
+    """
+
+    n_shots: int = 0
+    examples: str | None = None
+    feedback: bool = True
+    chat_history: bool = False
+    past_images: int = 0
+    language_only: bool = False
+    boxes: bool = False
+    blind: bool = False
+    compat: Compat = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ import pytest
 
 from tests.docs.snippets import ROOT, snippets
 from visenv.cli import _command
-from visenv.cli.compare import CompareCommand
+from visenv.cli.suite import CompareCommand
 
 PAGE = ROOT / "docs" / "benchmark.md"
 

@@ -16,7 +16,7 @@ from visenv.envs.arft.search.ground_truth import SearchTruth, WorldId
 from visenv.envs.argos.ground_truth import Entailment, GroundedTruth, MediaTruth
 from visenv.envs.argos.world.events import WorldEvent
 from visenv.envs.argos.world.things import Thing
-from visenv.envs.arm.answers import AnswerJudged
+from visenv.envs.arm.answer_judge import AnswerJudged
 from visenv.envs.arm.datasets.deepeyes import DeepEyesTruth
 from visenv.envs.arm.datasets.vlmeval_score import VlmEvalTruth
 from visenv.envs.arm.ground_truth import (

@@ -15,7 +15,7 @@ from visenv.grammar import Grammar, KeyValueGrammar, ParsedTurn, ToolCall
 from visenv.late_events import LateEvents
 from visenv.testing import toy
 from visenv.tools import Store, Tool, ToolResult
-from visenv.tools.lifecycle import ToolLifecycle
+from visenv.tools.base import ToolLifecycle
 from visenv.turn_execution import EpisodeLimits, TurnExecution
 from visenv.types import (
     Answered,

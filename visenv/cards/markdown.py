@@ -1,4 +1,4 @@
-"""Formats a card as Markdown: arguments of the maker, tables, and the transcript of an episode."""
+"""Writes a card of an environment as Markdown, or shows it in a terminal."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import inspect
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, get_args, get_type_hints
+from typing import Any, ClassVar, get_args, get_type_hints
 
-from typing_extensions import get_original_bases, is_typeddict
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.markdown import Markdown, MarkdownElement, TableElement
+from rich.table import Table
+from typing_extensions import get_original_bases, is_typeddict, override
 
 from visenv.cards.card import EnvCard
 from visenv.evaluation.summary import SummaryRow
@@ -22,7 +25,29 @@ shown.
 """
 
 _ARGUMENT = re.compile(r"^    (\S+):", re.MULTILINE)
+
 _SETTINGS = re.compile(r"^- \*\*`\*\*settings`\*\*:.*\n?(?:  .*\n?)*", re.MULTILINE)
+
+
+class _WrappedTable(TableElement):
+    """Breaks a word that is wider than its column, instead of truncating the word."""
+
+    @override
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for part in super().__rich_console__(console, options):
+            if isinstance(part, Table):
+                for column in part.columns:
+                    column.overflow = "fold"
+            yield part
+
+
+class WrappedMarkdown(Markdown):
+    """Renders Markdown with tables whose cells are wrapped and never truncated."""
+
+    elements: ClassVar[dict[str, type[MarkdownElement]]] = {
+        **Markdown.elements,
+        "table_open": _WrappedTable,
+    }
 
 
 def card_markdown(card: EnvCard, picture: str = "") -> str:

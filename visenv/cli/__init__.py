@@ -63,7 +63,7 @@ COMMANDS = {
         "visenv.cli.suite:SuiteCommand", "evaluate a policy on all data sets of a table"
     ),
     "compare": Command(
-        "visenv.cli.compare:CompareCommand", "compare algorithms on a suite of tiny tasks"
+        "visenv.cli.suite:CompareCommand", "compare algorithms on a suite of tiny tasks"
     ),
     "validate": Command(
         "visenv.cli.environments:ValidateCommand", "check that an environment follows the contract"
@@ -77,7 +77,7 @@ COMMANDS = {
     ),
     "search": Command("visenv.cli.search:SearchCommand", "index a corpus for search, and query it"),
     "judge-check": Command(
-        "visenv.cli.judge_check:JudgeCheckCommand", "compare a judge with exact ground truth"
+        "visenv.cli.evaluate:JudgeCheckCommand", "compare a judge with exact ground truth"
     ),
     "doctor": Command(
         "visenv.cli.doctor:DoctorCommand",

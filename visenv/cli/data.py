@@ -196,8 +196,7 @@ def _description(step: type[CurationStep]) -> str:
 
 
 def _work(step: CurationStep, lines: InputRows, out: Path, concurrency: int) -> None:
-    from visenv.cli.failures import check_not_all_failed
-    from visenv.cli.tables import progress
+    from visenv.cli.tables import check_not_all_failed, progress
 
     with progress("rows", len(lines)) as advance:
         account = step.run(lines, out, concurrency, advance)

@@ -101,7 +101,7 @@ class CardCommand:
         from rich.console import Console
 
         from visenv.cards import animate, card_markdown, make_card
-        from visenv.cards.terminal import WrappedMarkdown
+        from visenv.cards.markdown import WrappedMarkdown
         from visenv.files import replacing
 
         check_at_least(0, episodes=self.episodes)

@@ -60,9 +60,8 @@ class RolloutCommand:
 
     def run(self) -> None:
         """Play and write the episodes, and print a summary."""
-        from visenv.cli.failures import check_not_all_aborted
         from visenv.cli.playing import Player, PlaySettings
-        from visenv.cli.tables import print_summary
+        from visenv.cli.tables import check_not_all_aborted, print_summary
         from visenv.evaluation.summary import summarize
         from visenv.rollout import EpisodeSpec
         from visenv.rollout.run_folder import EPISODES_FILE

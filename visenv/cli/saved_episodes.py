@@ -104,7 +104,7 @@ class RescoreCommand:
 
     def run(self) -> None:
         """Compute the rewards, and print how many changed."""
-        from visenv.cli.failures import check_not_all_failed
+        from visenv.cli.tables import check_not_all_failed
         from visenv.episodes import read_episodes, write_episodes
         from visenv.errors import ConfigurationError
         from visenv.evaluation.rescore import Rescorer

@@ -147,8 +147,7 @@ class IndexCommand:
 
     def run(self) -> None:
         """Embed the missing pages, and complete the index."""
-        from visenv.cli.failures import check_not_all_failed
-        from visenv.cli.tables import progress
+        from visenv.cli.tables import check_not_all_failed, progress
         from visenv.documents.library import FolderLibrary
         from visenv.documents.rankers import PageStore, open_embedder
         from visenv.errors import DataError

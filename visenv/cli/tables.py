@@ -1,9 +1,12 @@
-"""Prints progress bars and summary tables in the terminal."""
+"""Prints progress bars and summary tables in the terminal, and ends commands whose items failed.
+
+A command that lists its failures, but exits with 0, looks like a success to a script.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import groupby
 
@@ -13,13 +16,48 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
+from visenv.errors import VisenvError
 from visenv.evaluation.compare import Comparison
 from visenv.evaluation.intervals import Mean
 from visenv.evaluation.summary import ControlRow, Summary, SummaryRow, ToolRow
 from visenv.terminal import printable, rich_text
+from visenv.types import Episode
 
 _LEAST_WIDTH = 12
 """Minimum width of a column in characters; a longer name of a group is wrapped."""
+
+
+def check_not_all_aborted(groups: Iterable[tuple[str, Sequence[Episode]]]) -> None:
+    """Raise an error if every episode of one of the groups was aborted.
+
+    Args:
+        groups: The name of each group in the error, ``""`` for none, and its episodes.
+
+    Raises:
+        VisenvError: With the number of episodes, and the first failure.
+    """
+    for name, episodes in groups:
+        failures = [str(each.failure) for each in episodes if each.failure is not None]
+        what = f"episodes{f' of {name}' if name else ''} were aborted"
+        check_not_all_failed(what, len(episodes), len(failures), next(iter(failures), ""))
+
+
+def check_not_all_failed(what: str, total: int, failed: int, first_reason: str) -> None:
+    """Raise an error if every item failed.
+
+    Args:
+        what: The items and what happened, as in ``"rows failed"``.
+        total: The number of items; 0 is no failure.
+        failed: The number of items that failed.
+        first_reason: The reason of the first item that failed, ``""`` if there is none.
+
+    Raises:
+        VisenvError: With the number of items, and the first reason.
+    """
+    if total and failed >= total:
+        count = f"All {total}" if total > 1 else "All of 1"
+        first = f" The first reason: {first_reason}" if first_reason else ""
+        raise VisenvError(f"{count} {what}.{first}")
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Opens files of other people: only regular files, and only up to a size.
+"""Opens files of other people: only regular files, up to a size, and pickles without code.
 
 A pipe or a device in a received folder would make a reader wait for ever, and a sparse file of a
 terabyte needs no space on the sender's disk.
@@ -7,18 +7,41 @@ terabyte needs no space on the sender's disk.
 from __future__ import annotations
 
 import os
+import pickletools
 import stat
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import BinaryIO
 
-from visenv.errors import FileRefusedError
+from visenv.errors import DataError, FileRefusedError
 
 MOST_FILE_BYTES = 4 * 2**30
 """Maximum number of bytes of a file that is read as a whole."""
 
 MOST_LINE_BYTES = 256 * 2**20
 """Maximum number of bytes of a line of a file; a line may contain an image as Base64 text."""
+
+
+def check_opcodes(pickled: bytes, refused: AbstractSet[str] = frozenset()) -> None:
+    """Check that a pickle uses no refused opcode, and does not fill the memory.
+
+    The unpickler of C allocates memory for all object numbers up to the largest one that an opcode
+    stores, so that 20 bytes could allocate 64 GiB.
+
+    Args:
+        pickled: The pickle.
+        refused: Names of opcodes (`pickletools`) that the data does not need.
+
+    Raises:
+        DataError: If it does; the message is the end of a sentence about the pickle.
+        ValueError: If the pickle is damaged.
+    """
+    for opcode, argument, _ in pickletools.genops(pickled):
+        if opcode.name in refused:
+            raise DataError(f"it uses the opcode {opcode.name}, which plain data do not need.")
+        if opcode.name.endswith("PUT") and int(str(argument)) > len(pickled):
+            raise DataError("it has more object numbers than objects.")
 
 
 def regular_state(path: Path) -> os.stat_result:

@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from visenv.errors import DataError
-from visenv.evaluation.intervals import NOTHING, Mean, difference
-from visenv.evaluation.repeats import ACCURACY
+from visenv.evaluation.intervals import ACCURACY, NOTHING, Mean, difference
 from visenv.evaluation.summary import ControlRow, summarize
 from visenv.evaluation.values import SampleKey, counted_values, is_aborted, sample_keys
 from visenv.types import Episode

@@ -14,8 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from visenv.evaluation.intervals import Mean, mean, mean_of, share
-from visenv.evaluation.repeats import repeat_metrics, repeats_of
+from visenv.evaluation.intervals import Mean, mean, mean_of, repeat_metrics, repeats_of, share
 from visenv.evaluation.values import (
     SampleKey,
     calls_of,

@@ -16,10 +16,9 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from visenv.grammar.anchors import Anchor, read_anchors
+from visenv.grammar.anchors import Anchor, Nearest, number_at, read_anchors, sentences_of
 from visenv.grammar.base import ParsedTurn
 from visenv.grammar.blocks import TurnReader, answer_regex
-from visenv.grammar.placing import Nearest, number_at, sentences_of
 from visenv.types import Part
 
 if TYPE_CHECKING:

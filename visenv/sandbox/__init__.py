@@ -4,12 +4,17 @@ docs/sandbox.md describes the protections against such programs and the layer of
 doctor`` lists the layers that this machine supports.
 """
 
-from visenv.sandbox.backend import SandboxBackend
-from visenv.sandbox.execution import Execution, Status
+from visenv.sandbox.backend import (
+    INPUT_IMAGE,
+    OUTPUT_IMAGE,
+    Execution,
+    Program,
+    SandboxBackend,
+    SandboxLimits,
+    Status,
+)
 from visenv.sandbox.handoff import SharedImage
-from visenv.sandbox.limits import SandboxLimits
 from visenv.sandbox.local import LocalBackend
-from visenv.sandbox.program import INPUT_IMAGE, OUTPUT_IMAGE, Program
 from visenv.sandbox.queue import QueueWaits
 from visenv.sandbox.sandbox import Sandbox, shared_sandbox
 

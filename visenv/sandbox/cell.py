@@ -9,10 +9,10 @@ import time
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
+from visenv.sandbox.backend import SandboxLimits
 from visenv.sandbox.fork_server import CellLostError
 from visenv.sandbox.guest import wire
 from visenv.sandbox.handoff import seal_writing
-from visenv.sandbox.limits import SandboxLimits
 
 _SECONDS_TO_SET_UP = 60.0
 _SECONDS_TO_DIE = 60.0

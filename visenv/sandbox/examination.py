@@ -8,11 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from visenv.errors import ConfigurationError
-from visenv.sandbox.execution import Execution
+from visenv.sandbox.backend import INPUT_IMAGE, Execution, Program, SandboxLimits
 from visenv.sandbox.fork_server import ForkServer
-from visenv.sandbox.limits import SandboxLimits
 from visenv.sandbox.local import Isolation, LocalBackend, refusal
-from visenv.sandbox.program import INPUT_IMAGE, Program
 from visenv.types import Image
 
 Layer = tuple[str, bool, str]

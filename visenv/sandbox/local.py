@@ -14,12 +14,11 @@ from typing_extensions import override
 from visenv.decoding.pictures import background_color
 from visenv.errors import ConfigurationError, ServiceError, UnknownNameError
 from visenv.sandbox import forks, handoff
+from visenv.sandbox.backend import Execution, Program, is_variable
 from visenv.sandbox.cell import Cell
-from visenv.sandbox.execution import Execution
 from visenv.sandbox.fork_server import CellLostError, ForkServer, ServerHello
 from visenv.sandbox.guest import probe, wire
 from visenv.sandbox.outcome import Cleaner, execution
-from visenv.sandbox.program import Program, is_variable
 from visenv.types import Image
 
 Isolation = Literal["auto", "namespaces", "landlock"]

@@ -7,11 +7,10 @@ import re
 import signal
 from collections.abc import Iterable
 
+from visenv.sandbox.backend import Execution, SandboxLimits, Status
 from visenv.sandbox.cell import ExecutionEnd
-from visenv.sandbox.execution import Execution, Status
 from visenv.sandbox.guest import root, wire
 from visenv.sandbox.handoff import taken, taken_pixels
-from visenv.sandbox.limits import SandboxLimits
 from visenv.types import Image
 
 _MEMORY = re.compile(r"^(?:[\w.]+\.)?_?\w*MemoryError\b|Insufficient memory", re.MULTILINE)

@@ -14,12 +14,9 @@ from typing_extensions import override
 
 from visenv.errors import ConfigurationError
 from visenv.sandbox import forks
-from visenv.sandbox.backend import SandboxBackend
-from visenv.sandbox.execution import Execution
+from visenv.sandbox.backend import OUTPUT_IMAGE, Execution, Program, SandboxBackend, SandboxLimits
 from visenv.sandbox.handoff import SharedImage
-from visenv.sandbox.limits import SandboxLimits
 from visenv.sandbox.local import LocalBackend
-from visenv.sandbox.program import OUTPUT_IMAGE, Program
 from visenv.sandbox.queue import FairQueue, QueueWaits
 from visenv.types import Image
 

@@ -1,8 +1,7 @@
 """Provides judges, teacher models and encoders: shared, batched and cached (docs/scorers.md)."""
 
 from visenv.scorers.backend import InProcessBackend, ScorerBackend, ServiceLimits
-from visenv.scorers.judge import Judge
-from visenv.scorers.replies import JsonScore, OneOf, ReplyError, YesNo
+from visenv.scorers.judge import JsonScore, Judge, OneOf, ReplyError, YesNo
 from visenv.scorers.request import (
     Detect,
     Embed,

@@ -1,4 +1,8 @@
-"""Collects concurrent requests into batches; a single request is hardly delayed."""
+"""Collects concurrent requests into batches; a single request is hardly delayed.
+
+Scorers do not use the loop of `visenv.background`, because a plain reward term or tool may run
+there and wait for an encoder; on the same loop this would be a deadlock.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,10 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
+
+from visenv.background import EventLoopThread
+
+loop = EventLoopThread("visenv-scorers")
 
 Run = Callable[[Sequence[Any]], Awaitable[Sequence[Any]]]
 """Returns one value for each request of a batch, in order. If a value is an exception, it is raised

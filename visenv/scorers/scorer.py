@@ -21,8 +21,8 @@ from typing_extensions import override
 from visenv.options import read_options
 from visenv.registration import path_of
 from visenv.scorers.backend import backend_class
+from visenv.scorers.batching import loop
 from visenv.scorers.handle import ScorerHandle
-from visenv.scorers.loop import loop
 from visenv.scorers.request import ScoreRequest, digest, is_cheap
 from visenv.scorers.service import ServiceCounts, Verdict
 from visenv.scorers.services import release, resolve, share

@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 from typing_extensions import override
 
-from visenv.scorers.loop import loop
+from visenv.scorers.batching import loop
 from visenv.socket_folder import socket_folder
 
 _HEAD = struct.Struct(">QQ")

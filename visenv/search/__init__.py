@@ -9,7 +9,7 @@ A failure beyond the retries raises `ServiceError`, which aborts an episode: a f
 not count as a bad one.
 """
 
+from visenv.search.corpus import Passage, Searcher
 from visenv.search.engines import open_searcher
-from visenv.search.passage import Passage, Searcher
 
 __all__ = ["Passage", "Searcher", "open_searcher"]

@@ -1,26 +1,79 @@
-"""Reads a corpus as a stream of passages, from texts or JSONL files, and writes one as JSONL."""
+"""Defines passages, corpora of passages, and the interface of search engines."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 from visenv.decoding.files import read_lines, read_text
 from visenv.decoding.json_text import read_json
 from visenv.errors import ConfigurationError, DataError
 from visenv.files import leads_inside, replacing
-from visenv.search.passage import Passage
 from visenv.text.words import passages
+
+LONGEST_QUERY = 500
+"""Maximum number of characters of a query that are used; web engines refuse much longer queries."""
 
 PASSAGE_WORDS = 100
 """Words of a passage, as in the passages of open-domain question answering (DPR, FlashRAG)."""
 
 _TEXT_SUFFIXES = (".txt", ".md")
+
 _TITLE_KEYS = ("title", "name")
+
 _TEXT_KEYS = ("text", "contents", "content", "body", "passage")
+
 _URL_KEYS = ("url", "link", "href")
+
+
+class Passage(NamedTuple):
+    """Holds one result of a search.
+
+    Attributes:
+        title: Title of the page or article.
+        text: The passage, or the snippet of a web engine.
+        url: The address of the result; ``""`` in a corpus without addresses.
+    """
+
+    title: str
+    text: str
+    url: str = ""
+
+
+class Searcher(Protocol):
+    """Represents a search engine. It can be used from several threads, and pickled.
+
+    Attributes:
+        name: Name of the engine and of all settings that affect its answers, for caches and
+            reports.
+    """
+
+    name: str
+
+    def search(self, query: str, count: int) -> list[Passage]:
+        """Return the best passages for a query, best first; an empty list if there are none.
+
+        Args:
+            query: Any text; characters beyond `LONGEST_QUERY` are not used.
+            count: Maximum number of passages, at least 1.
+
+        Raises:
+            ServiceError: If the engine failed beyond its retries.
+        """
+        ...
+
+    def close(self) -> None:
+        """Release the resources of the engine; a later search opens it again."""
+        ...
+
+
+def cleaned(query: str) -> str:
+    """Return a query for an engine: valid Unicode, no control characters, not too long."""
+    encodable = query.encode("utf-8", "replace").decode("utf-8")
+    printable = "".join(each if each.isprintable() else " " for each in encodable)
+    return " ".join(printable.split())[:LONGEST_QUERY]
 
 
 class Corpus:

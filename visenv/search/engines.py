@@ -7,7 +7,7 @@ from pathlib import Path
 
 from visenv.errors import ConfigurationError, UnknownNameError
 from visenv.retrieval.vectors import read_place
-from visenv.search.passage import Searcher
+from visenv.search.corpus import Searcher
 from visenv.search.recorded import RecordedSearch
 from visenv.search.serper import SerperSearch
 from visenv.search.words import WordSearch

@@ -25,7 +25,7 @@ from visenv.errors import DataError, ServiceError
 from visenv.retrieval.sealed_vectors import MANIFEST, SealedVectors
 from visenv.retrieval.vector_store import VectorItem, VectorStore
 from visenv.retrieval.vectors import Encoder, Vectors, check_same_embedder, chosen_model
-from visenv.search.passage import Passage, cleaned
+from visenv.search.corpus import Passage, cleaned
 from visenv.search.words import FILE as PASSAGES
 from visenv.search.words import read_passages
 

@@ -18,7 +18,7 @@ from visenv.decoding.files import read_lines
 from visenv.decoding.json_text import read_json
 from visenv.errors import DataError, ServiceError
 from visenv.files import open_output
-from visenv.search.passage import Passage, Searcher, cleaned
+from visenv.search.corpus import Passage, Searcher, cleaned
 
 Key = tuple[str, int]
 

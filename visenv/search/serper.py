@@ -17,7 +17,7 @@ from typing import Any
 import httpx
 
 from visenv.errors import ConfigurationError, ServiceError
-from visenv.search.passage import Passage, cleaned
+from visenv.search.corpus import Passage, cleaned
 
 KEY = "SERPER_API_KEY"
 URL = "https://google.serper.dev/search"

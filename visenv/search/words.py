@@ -33,7 +33,7 @@ from visenv.decoding.sqlite import close_all, open_database
 from visenv.errors import ConfigurationError, DataError, ServiceError
 from visenv.files import output_folder, replacing
 from visenv.retrieval.bm25 import Bm25, Postings, Scores, length_norms, term_weights
-from visenv.search.passage import Passage, cleaned
+from visenv.search.corpus import Passage, cleaned
 from visenv.text.words import with_blanks
 
 FILE = "words.sqlite"

@@ -18,8 +18,7 @@ from dataclasses import replace
 from typing import Any
 
 from visenv.errors import ConfigurationError, ServiceError
-from visenv.simulators.child_host import ChildHost
-from visenv.simulators.host import BOUNDARY, LocalSimulatorHost, SimulatorHost
+from visenv.simulators.host import BOUNDARY, ChildHost, LocalSimulatorHost, SimulatorHost
 from visenv.simulators.settings import IN_PROCESS, SimulatorSpec, find_interpreter
 
 BUDGET_VARIABLE = "VISENV_SIMULATOR_MEMORY"

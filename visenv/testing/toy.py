@@ -6,7 +6,10 @@ An episode consists of two tool calls and an answer: add a number, add another o
 from __future__ import annotations
 
 import dataclasses
+import os
+import threading
 import time
+from collections import defaultdict
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal
@@ -18,19 +21,64 @@ from pydantic.dataclasses import dataclass
 from typing_extensions import override
 
 from visenv.env import EpisodeLimits, Observation, VisEnv
+from visenv.errors import ServiceError
 from visenv.grammar import KeyValueGrammar, ParsedTurn, ToolCall
 from visenv.registration import register as register_env
 from visenv.rewards import RewardTerm, RewardWrapper, of_log
 from visenv.teacher import Teacher
-from visenv.testing.faulty_tool import FaultyTool
 from visenv.tools.base import Arguments, Store, Tool, ToolResult
 from visenv.types import EventLog, GroundTruth, Message, Sample, TurnRequest
 from visenv.types.ground_truth import STRICT
 
+REACHED: defaultdict[str, threading.Event] = defaultdict(threading.Event)
+"""Set by a call of kind ``"wait"`` when it begins to wait; by name of the gate."""
+
+OPENED: defaultdict[str, threading.Event] = defaultdict(threading.Event)
+"""Set by a test to let that call continue; by name of the gate. Works for threads of one
+process."""
+
 ENV_ID = "visenv-testing/Adder-v0"
 
-
 _ASK = TurnRequest(stop=KeyValueGrammar.stop)
+
+
+class FaultyArguments(Arguments):
+    """Holds the arguments of `FaultyTool`."""
+
+    kind: Literal["service", "error", "wait", "exit"] = Field(description="how to fail")
+    gate: str = Field(default="", description="the gate to wait at")
+
+
+class FaultyTool(Tool[FaultyArguments]):
+    """Raises, waits at a gate (forever if it is never opened), or ends its process."""
+
+    name = "trouble"
+    description = "Fails."
+    arguments = FaultyArguments
+
+    @override
+    def call(self, arguments: FaultyArguments, store: Store) -> ToolResult:
+        """Fail or wait, as the arguments request."""
+        match arguments.kind:
+            case "service":
+                raise ServiceError("search", "the server is down")
+            case "error":
+                raise RuntimeError("a bug in a tool")
+            case "exit":
+                os._exit(3)
+            case "wait":
+                REACHED[arguments.gate].set()
+                OPENED[arguments.gate].wait()
+                return ToolResult((f"passed {arguments.gate}",))
+
+    @override
+    def example(self) -> FaultyArguments:
+        return FaultyArguments(kind="service")
+
+    @override
+    def random_arguments(self, rng: np.random.Generator, store: Store) -> FaultyArguments:
+        """Return arguments for a failing service; other failures are never random."""
+        return FaultyArguments(kind="service")
 
 
 class AddArguments(Arguments):

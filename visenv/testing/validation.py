@@ -9,8 +9,7 @@ from functools import partial
 from typing import NamedTuple
 
 from visenv.plugins import describe_error
-from visenv.testing.contract import CHECKS
-from visenv.testing.players import top_reward
+from visenv.testing.contract import CHECKS, top_reward
 from visenv.testing.record import (
     SEEDS,
     Env,

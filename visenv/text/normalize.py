@@ -12,7 +12,7 @@ function              what it makes equal
 
 A text that becomes empty equals no text (`same_text`, `same_answer`). Scores that follow a
 published script have its normalization and say so: `visenv.rewards.vqa.normalize_answer`,
-`visenv.envs.arft.rewards.qa.normalized`, `visenv.envs.arm.datasets.mmlongbench_score`. They apply
+`visenv.envs.arft.rewards.qa.normalized`, `visenv.envs.arm.datasets.mmlongbench`. They apply
 NFC first (`composed`), which no published text depends on.
 """
 

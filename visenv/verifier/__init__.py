@@ -1,16 +1,19 @@
 """Scores if a response is right, grounded and consistent: the Argos verifier (docs/argos.md)."""
 
 from visenv.verifier.extraction import Extractor, read_extraction
-from visenv.verifier.gate import GatedAggregate
+from visenv.verifier.grounding import (
+    mean_of_categories,
+    point_scores,
+    spatial_score,
+    temporal_score,
+)
 from visenv.verifier.oracle import TeacherNoise, WorldTruth, oracle_teachers
 from visenv.verifier.outcome import answer_kind, matches, outcome_score, rule_score
 from visenv.verifier.reasoning import hide_answer, probability, reasoning_score
 from visenv.verifier.referred import Referred, Selected, refer
 from visenv.verifier.selector import ModelSelector, RuleSelector, Selector, select_by_rules
-from visenv.verifier.spatial import point_scores, spatial_score
 from visenv.verifier.teachers import FrameReference, Teachers
-from visenv.verifier.temporal import mean_of_categories, temporal_score
-from visenv.verifier.verifier import TERMS, Verification, Verifier, referred_in
+from visenv.verifier.verifier import TERMS, GatedAggregate, Verification, Verifier, referred_in
 
 __all__ = [
     "TERMS",

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from visenv.grammar.points import MAX_LABEL, FrameNote, Point, SpanNote, TraceReferences
 from visenv.scorers import Judge, ReplyError
-from visenv.scorers.quoting import fenced
+from visenv.scorers.judge import fenced
 
 _KEYS = ("spatiotemporal", "frame_level_temporal", "segment_level_temporal")
 

@@ -15,7 +15,7 @@ from typing import Any, Literal
 from visenv.errors import ServiceError
 from visenv.grammar.points import read_references
 from visenv.scorers import Detect, Generate, HitMasks, Judge, LogProbs, Scorer
-from visenv.scorers.quoting import LONGEST_TRACE, quoted
+from visenv.scorers.judge import LONGEST_TRACE, quoted
 from visenv.types import Message, Sample
 from visenv.verifier.teachers import Box, FrameReference, Place
 

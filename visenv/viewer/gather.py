@@ -21,9 +21,8 @@ from visenv.episodes.files import is_whole_png
 from visenv.errors import DataError
 from visenv.terminal import printable
 from visenv.types import Episode
-from visenv.viewer.completeness import check_phases, check_settings, check_steps
 from visenv.viewer.episode import episode_record
-from visenv.viewer.facts import read_file, run_facts
+from visenv.viewer.facts import check_phases, check_settings, check_steps, read_file, run_facts
 from visenv.viewer.index import IndexRow, index_row, searched_text
 
 _EPISODES = (

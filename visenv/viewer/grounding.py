@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from visenv.grammar.points import Point, without_tags
 from visenv.types import Episode
+from visenv.verifier.grounding import MAX_NOTES, MAX_POINTS, frame_number, span_frames
 from visenv.verifier.oracle import WorldTruth
 from visenv.verifier.referred import Referred
-from visenv.verifier.spatial import MAX_POINTS
-from visenv.verifier.temporal import MAX_NOTES, frame_number, span_frames
 
 _FURTHEST = 1e12
 """Largest coordinate of a point that is drawn, native pixels; a saved point may be NaN."""

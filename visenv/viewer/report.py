@@ -22,8 +22,14 @@ from typing import Any
 from visenv.errors import RunError
 from visenv.files import replacing
 from visenv.viewer.gather import SavedEpisode, run_data, saved_episodes
-from visenv.viewer.index import MOST_COLUMNS, EpisodeIndex
-from visenv.viewer.store import EPISODES_IN_PART, TEXTS_IN_PART, ReportWriter, bounded
+from visenv.viewer.index import (
+    EPISODES_IN_PART,
+    MOST_COLUMNS,
+    TEXTS_IN_PART,
+    EpisodeIndex,
+    ReportWriter,
+    bounded,
+)
 
 PARTS = "report"
 """Name of the folder of the parts, next to the page."""

@@ -16,7 +16,7 @@ Region = Annotated[tuple[int, int, int, int], Strict(False)]
 
 Legibility = Literal["", "text", "flag"]
 """The test of whether an image that a program wrote is readable
-(`visenv.envs.arft.coding.world.written`); ``""`` for samples of data sets."""
+(`visenv.envs.arft.coding.world.questions`); ``""`` for samples of data sets."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=STRICT)

@@ -25,7 +25,7 @@ from visenv.data.rows import (
     text_of,
 )
 from visenv.errors import DataError, UnknownNameError
-from visenv.search.passage import Passage
+from visenv.search.corpus import Passage
 from visenv.types import Image, Sample
 
 from ..rewards.qa import Compat, token_f1

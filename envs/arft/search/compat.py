@@ -39,7 +39,7 @@ from ..compat.scores import (
 from .env import ArftSearch
 from .ground_truth import SearchTruth
 from .similarity import QuerySimilarity
-from .tools.world import SnippetTool
+from .tools import SnippetTool
 
 _STEPS = ("search", "answer")
 

@@ -25,7 +25,7 @@ from ..presets import SEARCH_PRESETS, ArftSearchPreset
 from ..prompts import opening
 from . import prompts
 from .ground_truth import SearchTruth
-from .tools.world import SearchTool
+from .tools import SearchTool
 
 if TYPE_CHECKING:
     import numpy as np

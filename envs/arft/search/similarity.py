@@ -24,7 +24,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from visenv.errors import ConfigurationError, UnknownNameError
-from visenv.search.passage import LONGEST_QUERY
+from visenv.search.corpus import LONGEST_QUERY
 
 FLOOR = 0.5
 """Smallest similarity that counts."""

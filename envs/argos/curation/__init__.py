@@ -10,14 +10,11 @@ They run in this order, each on the rows of the previous one::
 from .draft import DraftAnswers
 from .entities import FindEntities
 from .extraction import ExtractReferences
-from .mix import Mix
-from .overlay import DrawOverlay
-from .pointing import PointToEntities
+from .pointing import DrawOverlay, PointToEntities
 from .reformat import Reformat
-from .score import ScoreTraces
 from .scripted import ScriptedTeacher
 from .traces import Traces
-from .verify import Verify
+from .verify import Mix, ScoreTraces, Verify
 
 __all__ = [
     "DraftAnswers",

@@ -15,7 +15,7 @@ from visenv.curation.step import CurationStep
 from visenv.data.rows import text_of
 from visenv.grammar.points import MAX_LABEL
 from visenv.scorers import Judge, ReplyError, Scorer
-from visenv.scorers.replies import json_reply
+from visenv.scorers.judge import json_reply
 
 from . import prompts
 from .rows import images_of, question_of, texts_of, timeline, times_of_row

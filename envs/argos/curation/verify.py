@@ -1,4 +1,4 @@
-"""Keeps the best rollout of each sample, if it is good enough (section 4).
+"""Scores traces, keeps the best of each sample (section 4), and splits samples for SFT and RL.
 
 The rollouts are episodes of `ArgosImage` or `ArgosVideo` from `visenv data trajectories`, so that
 their reward is the score of the verifier::
@@ -11,16 +11,107 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from typing_extensions import override
 
-from visenv.curation.journal import RowOutcome, dropped, kept
+from visenv.curation.journal import RowOutcome, dropped, failed, kept
 from visenv.curation.lines import InputRow, Row
-from visenv.curation.step import CurationStep
-from visenv.episodes import episode_from_json, save_images
+from visenv.curation.places import place_of
+from visenv.curation.step import CurationStep, seed_of
+from visenv.data.rows import text_of
+from visenv.episodes import episode_from_json, episode_to_json, save_images
 from visenv.errors import ConfigurationError, DataError
-from visenv.verifier.gate import ACCURACY
+from visenv.grammar.points import TraceReferences
+from visenv.policy import Policy, Session
+from visenv.rollout.episode import play
+from visenv.types import Reply, Sampling, TurnRequest
+from visenv.verifier.verifier import ACCURACY
+
+from .extraction import references_of
+from .rows import MakeEnv, SampleEnv
+
+Part = Literal["sft", "rl"]
+
+
+@dataclass(eq=False)
+class ScoreTraces(CurationStep):
+    """Turns rows with traces into episodes, whose reward is the score of the verifier.
+
+    The trace becomes the turn of the policy, and its references are taken from the extraction. A
+    row fails if its episode is aborted because a teacher of the verifier failed.
+    """
+
+    name: ClassVar[str] = "argos-score"
+
+    make_env: MakeEnv
+    folder: Path
+    label: str = ""
+
+    def __post_init__(self) -> None:
+        self._all = [SampleEnv(self.make_env)]
+        self._idle = list(self._all)
+
+    @override
+    def settings(self) -> dict[str, Any]:
+        return {"env": self.label}
+
+    @override
+    async def decide(self, row: Row) -> RowOutcome:
+        place, trace, references = place_of(row), text_of(row, "trace"), references_of(row)
+        samples = self._free()
+        try:
+            samples.base.read_by(_Given(references))
+            episode = await play(samples.env, _Says(trace), place)
+        finally:
+            self._idle.append(samples)
+        if episode.status == "aborted":
+            return failed("aborted", episode.end_reason)
+        if episode.sample_id != row.get("sample"):
+            raise DataError(
+                f"the place contains {episode.sample_id!r}, but the row {row.get('sample')!r:.80}"
+            )
+        save_images(self.folder / "images", episode.images)
+        scored = {"id": row["id"], **episode_to_json(episode), "extraction": row["extraction"]}
+        return kept(scored)
+
+    def _free(self) -> SampleEnv:
+        if not self._idle:
+            self._idle.append(SampleEnv(self.make_env))
+            self._all += self._idle
+        return self._idle.pop()
+
+    @override
+    def close(self) -> None:
+        for samples in self._all:
+            samples.close()
+
+
+@dataclass(frozen=True)
+class _Given:
+    """Returns the given references of a trace, instead of extracting them."""
+
+    references: TraceReferences
+
+    async def extract(self, trace: str) -> TraceReferences:
+        return self.references
+
+
+class _Says(Policy[Session]):
+    """Replies with a given text."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    @override
+    def open(self, seed: int) -> Session:
+        return Session()
+
+    @override
+    async def respond(self, session: Session, request: TurnRequest, sampling: Sampling) -> Reply:
+        reply = Reply.of_text(self._text)
+        session.said(reply)
+        return reply
 
 
 @dataclass(eq=False)
@@ -133,3 +224,40 @@ def _number(row: Mapping[str, Any], key: str) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise DataError(f"no number {key}: {value!r:.80}")
     return float(value)
+
+
+@dataclass(eq=False)
+class Mix(CurationStep):
+    """Keeps the rows of one part. The part of a sample depends only on its id and the seed.
+
+    Raises:
+        ConfigurationError: If `rl_share` is not between 0 and 1, or there is no such part.
+    """
+
+    name: ClassVar[str] = "argos-mix"
+
+    keep: Part
+    """The part to keep."""
+    rl_share: float = 0.05
+    """Share of the samples in the RL part; in the paper about 4.5K of 89.5K."""
+    seed: int = 0
+    """Seed of the split; use the same for both parts."""
+
+    def __post_init__(self) -> None:
+        if self.keep not in ("sft", "rl") or not 0 <= self.rl_share <= 1:
+            raise ConfigurationError(
+                f"Expected 'sft' or 'rl' and rl_share from 0 to 1, got {self.keep!r} and "
+                f"{self.rl_share}."
+            )
+
+    @override
+    def settings(self) -> dict[str, Any]:
+        """Return the part, and the parameters of the split."""
+        return {"part": self.keep, "rl_share": self.rl_share, "seed": self.seed}
+
+    @override
+    async def decide(self, row: Row) -> RowOutcome:
+        """Keep the row if its sample is in this part."""
+        is_rl = seed_of(sample_of(row), self.seed) < self.rl_share * 2**32
+        mine = "rl" if is_rl else "sft"
+        return kept(row) if mine == self.keep else dropped(f"the sample is for {mine}")

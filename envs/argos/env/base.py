@@ -19,14 +19,14 @@ from visenv.teacher import GIVING_UP
 from visenv.types import Event, Image, Message, QuestionTruth, Sample, TurnRequest
 from visenv.verifier import Referred, Selector, refer, referred_in, rule_score, select_by_rules
 from visenv.verifier.extraction import TraceReader
+from visenv.verifier.grounding import frame_number
 from visenv.verifier.oracle import inner_pixel
-from visenv.verifier.temporal import frame_number
 from visenv.verifier.verifier import OutcomeScore
 
 from ..ground_truth import GroundedTruth, MediaTruth
-from ..measures import measure
 from ..presets import PRESETS, ArgosPreset
 from ..prompts import PREFILL, opening
+from ..rewards import measure
 
 NOTHING_THERE = "I see nothing there."
 """The conclusion of a player whose points are not all on the objects."""

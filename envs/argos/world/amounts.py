@@ -7,8 +7,7 @@ import re
 from collections.abc import Callable
 
 from .asked import Asked
-from .sentences import Sentence, is_negated
-from .statements import ADJECTIVES, Options, is_statement, without
+from .sentences import ADJECTIVES, Options, Sentence, is_negated, is_statement, without
 from .things import SHAPES
 
 _BOUNDS: dict[str, Callable[[int, int], bool]] = {

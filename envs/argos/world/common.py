@@ -8,7 +8,7 @@ import numpy as np
 
 from visenv.worlds.draws import pick, shuffled
 
-from .grounds import TINTS
+from .draw import TINTS
 from .presets import SHORTCUT_RATE, Split, WorldPreset
 from .things import MATERIALS, SIZES, Thing
 

@@ -14,9 +14,18 @@ from collections.abc import Callable
 from .amounts import duration, number
 from .asked import Asked
 from .pairs import PAIRS, chosen
-from .sentences import Sentence, is_negated, sentences
+from .sentences import (
+    ADJECTIVES,
+    Options,
+    Sentence,
+    is_negated,
+    is_statement,
+    said,
+    sentences,
+    with_things,
+    without,
+)
 from .sides import hiding, side
-from .statements import ADJECTIVES, Options, is_statement, said, with_things, without
 from .things import COLORS, SHAPES
 
 _REPLY = re.compile(r"^(?:yes|no) , ")

@@ -11,8 +11,7 @@ from pydantic.dataclasses import dataclass
 
 from visenv.types.ground_truth import STRICT, Texts
 
-from .labels import normal_words
-from .things import COLORS, SHAPES
+from .things import COLORS, SHAPES, normal_words
 
 VERBS: dict[str, frozenset[str]] = {
     "enters": frozenset(

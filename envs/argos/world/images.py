@@ -18,8 +18,7 @@ from visenv.worlds.recent import RECENT
 
 from ..ground_truth import GroundedTruth
 from .common import choose_tint
-from .draw import paint
-from .grounds import draw_ground
+from .draw import draw_ground, paint
 from .presets import IMAGES, Split, WorldPreset
 from .questions import QUESTIONS
 from .things import FrameSize

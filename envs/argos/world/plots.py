@@ -16,17 +16,18 @@ from numpy.typing import NDArray
 
 from visenv.worlds.draws import pick, shuffled
 
-from .actors import Actor, passages
 from .asked import Asked
 from .common import Placer, other
 from .events import WorldEvent
 from .motions import (
+    Actor,
     bounce,
     draw_angle,
     draw_height,
     draw_passers,
     draw_sign,
     draw_things,
+    passages,
     visit,
     wander,
 )

@@ -27,7 +27,7 @@ class WorldPreset:
         step: Seconds from frame to frame.
         colors: The colors of things.
         shapes: The shapes of things.
-        grounds: The textures of the ground, keys of `visenv.envs.argos.world.grounds.TEXTURES`.
+        grounds: The textures of the ground, keys of `visenv.envs.argos.world.draw.TEXTURES`.
         shadows: Whether things have shadows.
     """
 

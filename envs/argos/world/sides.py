@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 
 from .asked import Asked
-from .sentences import Sentence, is_negated
-from .statements import Options, is_statement, with_things, without
+from .sentences import Options, Sentence, is_negated, is_statement, with_things, without
 
 _SIDE = re.compile(r"\b(left|right)(?:most|wards?)?\b")
 

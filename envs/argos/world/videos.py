@@ -13,8 +13,7 @@ from visenv.worlds.recent import RECENT
 
 from ..ground_truth import GroundedTruth
 from .common import choose_tint
-from .draw import paint
-from .grounds import draw_ground
+from .draw import draw_ground, paint
 from .images import world_preset
 from .plots import PLOTS, Plot
 from .presets import VIDEOS, Split

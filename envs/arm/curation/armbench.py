@@ -28,8 +28,7 @@ from visenv.curation.step import seed_of
 from visenv.curation.writer import UnusableReplyError, Writer, WritingStep, read_text, read_texts
 from visenv.errors import ConfigurationError, UnknownNameError
 
-from .judging import arranged, check_track, judging_row
-from .leaks import correctness_cue, is_too_simple, states
+from .judging import arranged, check_track, correctness_cue, is_too_simple, judging_row, states
 from .prompts import descriptions, long_responses
 from .rows import QuestionRow, question_of, without
 

@@ -19,7 +19,7 @@ from visenv.curation.step import seed_of
 from visenv.curation.writer import UnusableReplyError, Writer, WritingStep, read_texts
 from visenv.errors import ConfigurationError, UnknownNameError
 
-from .leaks import correctness_cue, words
+from .judging import correctness_cue, words
 from .prompts import FLAWS, flawed_responses
 from .rows import QuestionRow, question_of, without
 

@@ -36,10 +36,9 @@ from visenv.data.rows import (
 from visenv.errors import DataError, UnknownNameError
 from visenv.types import Image, Sample
 
-from ..ground_truth import ConstraintCheck, JudgingTruth
-from ..samples import judging_sample
+from ..ground_truth import ConstraintCheck, JudgingTruth, judging_sample
 from .document_rows import document_of, library_of
-from .rule_functions import checks_of
+from .mm_ifeval import checks_of
 
 TRACKS = (
     "fine_grained_perception",

@@ -39,8 +39,7 @@ from visenv.data.table_source import TableSource
 from visenv.errors import DataError, UnknownNameError
 from visenv.types import Sample
 
-from ..ground_truth import JudgingTruth
-from ..samples import judging_sample
+from ..ground_truth import JudgingTruth, judging_sample
 
 KINDS = ("pairwise", "pointwise")
 ORDERS = ("published", "both")

@@ -18,8 +18,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from typing_extensions import override
 
-from visenv.decoding.files import open_regular
-from visenv.decoding.pickles import check_opcodes
+from visenv.decoding.files import check_opcodes, open_regular
 from visenv.errors import DataError
 
 _TYPE = re.compile(r"[?bhilqBHILQefdO]|[biufc]\d{1,2}|[SU]\d{1,9}|O8")

@@ -40,8 +40,7 @@ from visenv.documents import Library
 from visenv.errors import DataError, UnknownNameError
 from visenv.types import Image, Sample
 
-from ..ground_truth import JudgingTruth
-from ..samples import judging_sample
+from ..ground_truth import JudgingTruth, judging_sample
 from .document_rows import library_of, opened, some_library
 
 QUESTIONS = "questions.jsonl"

@@ -29,8 +29,7 @@ from visenv.data.table_source import TableSource
 from visenv.errors import DataError, UnknownNameError
 from visenv.types import Sample
 
-from ..ground_truth import JudgingTruth
-from ..samples import judging_sample
+from ..ground_truth import JudgingTruth, judging_sample
 
 GROUPS: Mapping[str, str] = {
     "wildvision": "general",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 from ..ground_truth import DocumentTruth
-from .answer import AnswerEnv
-from .pages import DocumentPages
+from .doc import DocumentPages
+from .vqa import AnswerEnv
 
 
 class ArmDocVQA(DocumentPages, AnswerEnv):

@@ -16,8 +16,8 @@ from typing_extensions import override
 from visenv.grammar import ParsedTurn, ToolCall
 from visenv.teacher import LapsingTeacher, Teacher
 
-from ..samples import candidate_names
-from .judge import JudgingEnv, wrong_verdict
+from ..ground_truth import candidate_names
+from .base import JudgingEnv, wrong_verdict
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from visenv.types import Image
 
 from ..evidence import useful
 from ..tools.crop import ORIGINAL_IMAGE, SCALE, CropZoom
-from .judge import JudgingEnv, wrong_verdict
+from .base import JudgingEnv, wrong_verdict
 
 _MARGIN = 0.25
 """Margin of the oracle's crops relative to the target's sides; context helps recognition."""

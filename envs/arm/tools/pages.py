@@ -1,4 +1,4 @@
-"""Contains the two document tools of ARM-Thinker: pages by a query, and one page by its number.
+"""Defines the tools of documents: retrieve pages, and crop and enlarge parts of them.
 
 They differ from the public code in all modes, because its behavior has no advantage: a name never
 becomes a path; the error for a missing page lists the existing pages (in the public code it is an
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field
@@ -21,10 +21,16 @@ from visenv.documents.bm25 import Bm25Ranker
 from visenv.documents.document import Document, Library, PageRanker
 from visenv.documents.overview import LONG_SIDE, stitch
 from visenv.errors import ConfigurationError, DataError, ToolError
+from visenv.images import QWEN_PIXELS, Window
 from visenv.text.words import search_words
 from visenv.tools.base import Arguments, ArgumentsT, Store, Tool, ToolResult, shown
 from visenv.tools.crop_box import MOST_ASPECT, is_too_thin
 from visenv.types import GroundTruth, Image, Sample
+
+from .crop import CropZoom, Region
+
+LARGER = 3
+"""Size at which a page is rendered for a crop, relative to its shown size."""
 
 PAGES_FOUND = 5
 """Number of pages of a query, ``RETRIEVE_K`` of the public configuration."""
@@ -32,6 +38,7 @@ PAGES_FOUND = 5
 MOST_QUERY_CHARACTERS = 1000
 
 _FileName = Annotated[str, Field(description="Name of the document, as given in the task.")]
+
 _Query = Annotated[
     str,
     Field(
@@ -40,7 +47,46 @@ _Query = Annotated[
         description="What to look for: words that the wanted pages contain.",
     ),
 ]
+
 _Number = Annotated[int, Field(description="Number of the page; the first page is 1.")]
+
+
+class PageZoom(CropZoom):
+    """Implements `CropZoom` with crops from a larger rendering of a page.
+
+    A page that `PageByIndex` showed is rendered at `LARGER` times its size, if the document has
+    more detail, and the part is cut from that. Pages side by side, which `PageByQuery` shows, and
+    the overview are cut as they are shown. With ``compat="arm"`` all images are, as in the public
+    tool.
+
+    Args:
+        pages: The tool that shows pages.
+        max_pixels: Maximum number of pixels of the result, see `CropZoom`.
+        compat: See `CropZoom`.
+    """
+
+    def __init__(
+        self,
+        pages: PageByIndex,
+        *,
+        max_pixels: int = QWEN_PIXELS,
+        compat: Literal["arm"] | None = None,
+    ) -> None:
+        super().__init__(max_pixels=max_pixels, compat=compat)
+        self.pages = pages
+
+    @override
+    def region_of(self, name: str, picture: Image) -> Region:
+        """Return the region of a picture in native pixels; a page has those of its rendering."""
+        region = super().region_of(name, picture)
+        if region.image is not picture:
+            return region
+        for page in self.pages.shown:
+            if page.image is picture:
+                document = self.pages.library.document(page.document)
+                drawn = document.page_image(page.page, LARGER * self.pages.long_side)
+                return Region(name, drawn, Window.whole(drawn.size))
+        return region
 
 
 class QueryArguments(Arguments):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
 import numpy as np
 
@@ -10,11 +11,37 @@ from visenv.errors import ConfigurationError
 from visenv.types import Sample
 from visenv.worlds.scenes import KINDS, ScenesWorld, SceneTruth
 from visenv.worlds.scenes.asked import asked
-from visenv.worlds.scenes.varied import VARIED, VariedScenes
+from visenv.worlds.scenes.world import VARIED, VariedScenes
 
-from ..ground_truth import JudgingTruth
-from ..samples import judging_sample
-from .wordings import STATEMENTS
+from ..ground_truth import JudgingTruth, judging_sample
+
+STATEMENTS: Final[Mapping[str, tuple[str, ...]]] = {
+    "colour": (
+        "The stripes on {sign} are {answer}.",
+        "On {sign} I see {answer} stripes.",
+        "They are {answer}: that is the colour of the stripes on {sign}.",
+        "Looking closely at {sign}, its stripes are painted {answer}.",
+    ),
+    "text": (
+        'The writing on {sign} is "{answer}".',
+        'On {sign} it says "{answer}".',
+        'It reads "{answer}", in outlined letters on {sign}.',
+        'Looking closely at {sign}, one can read "{answer}".',
+    ),
+    "count": (
+        "The number of rings on {sign} is {answer}.",
+        "Rings on {sign}: {answer}.",
+        "I counted the rings on {sign} and came to {answer}.",
+        "Looking closely at {sign}, the rings add up to {answer}.",
+    ),
+    "relation": (
+        "On {sign}, the triangle is to the {answer} of the circle.",
+        "The triangle on {sign} stands on the {answer}, the circle beside it.",
+        "To the {answer}: that is where the triangle on {sign} is, seen from the circle.",
+        "Looking closely at {sign}, the triangle comes to the {answer} of the circle.",
+    ),
+}
+"""Wordings of statements of an answer."""
 
 
 class JudgedScenes:

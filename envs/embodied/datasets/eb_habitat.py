@@ -17,7 +17,7 @@ import numpy as np
 from typing_extensions import override
 
 from visenv.data.rows import RowLocation, existing_folder, first_files
-from visenv.decoding.pickles import check_opcodes
+from visenv.decoding.files import check_opcodes
 from visenv.errors import DataError
 from visenv.types import Sample
 

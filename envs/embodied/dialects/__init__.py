@@ -2,8 +2,7 @@
 
 from .alfred import AlfredDialect
 from .base import Action, ActionOutcome, Dialect
-from .habitat import HabitatDialect
-from .skills import SkillsDialect
+from .habitat import HabitatDialect, SkillsDialect
 
 DIALECTS: dict[str, type[Dialect]] = {
     "alfred": AlfredDialect,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from visenv.scorers import Judge, ReplyError, Scorer
-from visenv.scorers.replies import verdict_text
+from visenv.scorers.judge import verdict_text
 from visenv.types import Answered, Episode
 
 from ..answers import LONGEST, includes

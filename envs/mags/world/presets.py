@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from visenv.errors import ConfigurationError, UnknownNameError
 from visenv.worlds.scenes import KINDS as HIDDEN_DETAILS
-from visenv.worlds.scenes.materials import MATERIALS
+from visenv.worlds.scenes.background import MATERIALS
 from visenv.worlds.scenes.signs import FRAMES, SHAPES, outer_side
 
 from .degrade import Degradation

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from visenv.types import Pixels
-from visenv.worlds.scenes.background import add_grain
+from visenv.worlds.scenes.background import add_grain, surface
 from visenv.worlds.scenes.details import PANEL, Canvas, Ink, engrave
-from visenv.worlds.scenes.materials import surface
 from visenv.worlds.scenes.signs import Sign, draw_plate
 
 from .degrade import degrade

@@ -14,13 +14,12 @@ import visenv  # noqa: F401  (registers the ids)
 from tests.environments import few
 from visenv.envs.argos.env.base import conclusion
 from visenv.envs.argos.prompts import opening
-from visenv.envs.argos.world.grounds import TINTS
+from visenv.envs.argos.world.draw import TINTS
 from visenv.envs.argos.world.images import ImageWorld
-from visenv.envs.argos.world.labels import names
 from visenv.envs.argos.world.plots import PLOTS
 from visenv.envs.argos.world.presets import IMAGE_KINDS, IMAGES, VIDEO_KINDS, VIDEOS
 from visenv.envs.argos.world.questions import QUESTIONS
-from visenv.envs.argos.world.things import FrameSize, owners
+from visenv.envs.argos.world.things import FrameSize, names, owners
 from visenv.envs.argos.world.videos import VideoWorld
 from visenv.types import Image, Sample
 

@@ -14,11 +14,11 @@ import PIL.Image
 import pytest
 
 import visenv  # noqa: F401 - registers the environments
-from visenv.envs.arm.env.answer import AnswerEnv
 from visenv.envs.arm.env.doc import ArmDoc
+from visenv.envs.arm.env.vqa import AnswerEnv
 from visenv.envs.arm.ground_truth import DocumentTruth
 from visenv.envs.arm.presets import PRESETS
-from visenv.envs.arm.world.report_questions import ReportQuestions
+from visenv.envs.arm.world.reports import ReportQuestions
 from visenv.errors import ConfigurationError, DataError, UnknownNameError
 from visenv.types import Image, QuestionTruth, Sample, ToolCalled
 

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from typing_extensions import override
 
 import visenv  # noqa: F401 - registers the environments
-from visenv.envs.arm.answer_judge import ArmAnswerJudge, read_extracted
-from visenv.envs.arm.answers import AnswerJudged, rule_of
+from visenv.envs.arm.answer_judge import AnswerJudged, ArmAnswerJudge, read_extracted, rule_of
 from visenv.envs.arm.datasets.vlmeval_score import VlmEvalTruth
 from visenv.envs.arm.ground_truth import DocumentTruth
 from visenv.errors import ServiceError

@@ -16,9 +16,13 @@ from visenv.envs.arm.evidence import (
     shows_evidence,
     useful,
 )
-from visenv.envs.arm.ground_truth import ConstraintCheck, DocumentTruth, JudgingTruth
+from visenv.envs.arm.ground_truth import (
+    ConstraintCheck,
+    DocumentTruth,
+    JudgingTruth,
+    judging_sample,
+)
 from visenv.envs.arm.rewards import EpisodeReading, terms
-from visenv.envs.arm.samples import judging_sample
 from visenv.envs.arm.verdicts import verdicts, write_verdict
 from visenv.types import Answered, EventLog, QuestionTruth, Sample, ToolCalled, TurnTaken
 

@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 import visenv  # noqa: F401 - registers the environments
-from visenv.envs.arm.env.judge import JudgingEnv
-from visenv.envs.arm.ground_truth import JudgingTruth
+from visenv.envs.arm.env.base import JudgingEnv
+from visenv.envs.arm.ground_truth import JudgingTruth, judging_sample
 from visenv.envs.arm.presets import PRESETS
-from visenv.envs.arm.samples import judging_sample
 from visenv.errors import ConfigurationError, UnknownNameError
 from visenv.types import Image, Malformed, Sample, ToolCalled
 

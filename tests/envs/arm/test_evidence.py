@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from visenv.envs.arm.evidence import own_calls, useful
-from visenv.envs.arm.ground_truth import ConstraintCheck, JudgingTruth
-from visenv.envs.arm.samples import judging_sample
+from visenv.envs.arm.ground_truth import ConstraintCheck, JudgingTruth, judging_sample
 from visenv.types import EventLog, Image, Sample, ToolCalled
 
 WORDS = "check_whether_response_word_count_in_range"

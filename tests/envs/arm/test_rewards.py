@@ -8,9 +8,8 @@ import pytest
 
 from tests.reward_terms import unweighted
 from visenv.envs.arm.evidence import CallRule
-from visenv.envs.arm.ground_truth import JudgingTruth
+from visenv.envs.arm.ground_truth import JudgingTruth, judging_sample
 from visenv.envs.arm.rewards import ARM_MARKERS, REWARDS, TOP, EpisodeReading, terms
-from visenv.envs.arm.samples import judging_sample
 from visenv.envs.arm.verdicts import write_verdict
 from visenv.errors import UnknownNameError
 from visenv.grammar import ToolCall, ToolCallGrammar

@@ -13,8 +13,7 @@ import visenv  # noqa: F401 - registers the environments
 from visenv.envs.arm.env.doc import WrongPage
 from visenv.envs.arm.env.instruction import MisreadsResult
 from visenv.envs.arm.env.zoom import CropsBeside
-from visenv.envs.arm.ground_truth import ConstraintCheck, JudgingTruth
-from visenv.envs.arm.samples import judging_sample
+from visenv.envs.arm.ground_truth import ConstraintCheck, JudgingTruth, judging_sample
 from visenv.envs.arm.world.reports import ReportsWorld
 from visenv.errors import ConfigurationError
 from visenv.grammar import ParsedTurn

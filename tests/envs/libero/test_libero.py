@@ -30,7 +30,7 @@ from visenv.envs.libero.presets import SUITES
 from visenv.episodes import read_episodes, write_episodes
 from visenv.errors import ConfigurationError
 from visenv.evaluation.controls import NoTool
-from visenv.simulators.child_host import ChildHost
+from visenv.simulators.host import ChildHost
 from visenv.simulators.pool import SimulatorPool
 from visenv.testing.record import facts, played
 

@@ -18,7 +18,7 @@ from visenv.envs.mags.world.render import to_native
 from visenv.errors import ConfigurationError
 from visenv.testing.record import played
 from visenv.types import Pixels
-from visenv.worlds.scenes import materials
+from visenv.worlds.scenes import background
 from visenv.worlds.scenes.details import Canvas
 
 
@@ -91,19 +91,19 @@ def test_details_differ_and_lie_on_the_panel(kind: str) -> None:
     reason="needs the photographs of the extra test",
 )
 def test_photographs_are_a_material() -> None:
-    painted = materials.surface(rng(), "textures", 256, 1.0)
-    photograph = materials.surface(rng(), "photographs", 256, 1.0)
+    painted = background.surface(rng(), "textures", 256, 1.0)
+    photograph = background.surface(rng(), "photographs", 256, 1.0)
     assert painted.shape == photograph.shape == (256, 256, 3)
-    assert np.array_equal(photograph, materials.surface(rng(), "photographs", 256, 1.0))
+    assert np.array_equal(photograph, background.surface(rng(), "photographs", 256, 1.0))
     assert not np.array_equal(painted, photograph)
 
 
 def test_photographs_need_all_of_their_packages(monkeypatch: pytest.MonkeyPatch) -> None:
-    materials._photographs.cache_clear()
-    monkeypatch.setattr(materials, "find_spec", lambda _: None)
+    background._photographs.cache_clear()
+    monkeypatch.setattr(background, "find_spec", lambda _: None)
     with pytest.raises(ConfigurationError, match="scikit-image scikit-learn matplotlib"):
         MagsWorld("degraded-photographs").sample(rng())
-    materials._photographs.cache_clear()
+    background._photographs.cache_clear()
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from benchmarks import variety
 from visenv.data.source import world_version
 from visenv.types import Sample
 from visenv.worlds.scenes import ScenesWorld
-from visenv.worlds.scenes.varied import PLACES
+from visenv.worlds.scenes.world import PLACES
 
 pytestmark = pytest.mark.component("opencv")
 

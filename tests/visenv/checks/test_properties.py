@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from visenv.checks import CHECKS, DIALECTS, Dialect, check
-from visenv.checks.affixes import begins, ends
 from visenv.checks.keywords import mentions
+from visenv.checks.substrings import begins, ends
 from visenv.checks.text import clean, paragraphs, sentences, word_count
 from visenv.tools.base import Arguments
 

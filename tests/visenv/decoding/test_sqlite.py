@@ -10,7 +10,7 @@ import pytest
 
 from visenv.decoding.sqlite import open_database
 from visenv.errors import DataError, FileRefusedError, ServiceError, VisenvError
-from visenv.search.passage import Passage
+from visenv.search.corpus import Passage
 from visenv.search.words import FILE, WordSearch, build
 
 pytestmark = pytest.mark.attack("decoders: rows cannot end or stop the process")

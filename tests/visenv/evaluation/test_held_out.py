@@ -14,12 +14,11 @@ import visenv  # noqa: F401 - registers the environments
 from tests.environments import few
 from tests.visenv.evaluation.draws import SEEDS, drawn, held_out_seeds, training_seeds
 from visenv.data.source import rows_of
-from visenv.envs.arft.search.world import entities
-from visenv.envs.arft.search.world.entities import EntitiesWorld
+from visenv.envs.arft.search.world import library
+from visenv.envs.arft.search.world.library import EntitiesWorld
 from visenv.envs.arm.ground_truth import JudgingTruth
-from visenv.envs.arm.world.report_questions import ReportQuestions
 from visenv.envs.arm.world.reports import PRESETS as REPORTS
-from visenv.envs.arm.world.reports import ReportsWorld
+from visenv.envs.arm.world.reports import ReportQuestions, ReportsWorld
 from visenv.envs.libero.datasets.tasks import open_tasks
 from visenv.evaluation import places
 from visenv.evaluation.rescore import Rescorer
@@ -104,7 +103,7 @@ def test_held_out_worlds_are_others_for_all_seeds(
     def make(world: EntitiesWorld, rng: np.random.Generator, worlds: tuple[int, int]) -> Sample:
         return world._make(rng, worlds)
 
-    monkeypatch.setattr(entities, "WorldEngine", engine)
+    monkeypatch.setattr(library, "WorldEngine", engine)
     monkeypatch.setattr(EntitiesWorld, "_sample", make)  # without the cache
     env = gym.make("visenv/ArftSearch-v0", **options)
     base: Any = env.unwrapped

@@ -32,7 +32,7 @@ from visenv.grammar.tags import TagGrammar
 from visenv.late_events import LateEvents
 from visenv.testing.toy import Add, Adder, Sums
 from visenv.tools import ToolResult
-from visenv.tools.lifecycle import ToolLifecycle
+from visenv.tools.base import ToolLifecycle
 from visenv.turn_execution import TurnExecution
 
 GRAMMARS: Sequence[Grammar] = (

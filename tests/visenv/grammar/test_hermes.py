@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from visenv.env import EpisodeLimits
 from visenv.grammar import Grammar, HermesGrammar, ParsedTurn, ToolCall
 from visenv.testing import toy
-from visenv.testing.hostile import PIECES, TEXTS
+from visenv.testing.survival import PIECES, TEXTS
 
 GRAMMAR: Grammar = HermesGrammar()
 

@@ -15,7 +15,7 @@ from typing_extensions import override
 
 from visenv.grammar import Grammar, KeyValueGrammar, ParsedTurn, ToolCall, key_value
 from visenv.grammar.key_value import scan
-from visenv.testing.hostile import PIECES, TEXTS
+from visenv.testing.survival import PIECES, TEXTS
 from visenv.tools.base import Arguments, Tool
 from visenv.types import Image, Video
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from visenv.grammar import ParsedTurn, ToolCall
 from visenv.grammar.plan import LONGEST_TURN, TEXT_KEYS, PlanGrammar
-from visenv.testing.hostile import TEXTS
+from visenv.testing.survival import TEXTS
 
 ACTIONS = ("find a Mug", "pick up the Mug", "find a Sofa", "put down the object in hand")
 GRAMMAR = PlanGrammar(ACTIONS)

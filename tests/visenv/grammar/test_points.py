@@ -19,7 +19,7 @@ from visenv.grammar.points import (
     read_references,
     without_tags,
 )
-from visenv.testing.hostile import TEXTS
+from visenv.testing.survival import TEXTS
 
 GRAMMAR = PointsGrammar()
 

@@ -15,7 +15,7 @@ from typing_extensions import override
 from visenv.errors import UnknownNameError
 from visenv.grammar import Grammar, ParsedTurn, ToolCall
 from visenv.grammar.tags import TagGrammar, unfenced
-from visenv.testing.hostile import PIECES, TEXTS
+from visenv.testing.survival import PIECES, TEXTS
 from visenv.tools import Arguments, Tool
 from visenv.types import Image, Video
 

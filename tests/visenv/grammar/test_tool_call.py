@@ -16,7 +16,7 @@ from typing_extensions import override
 from visenv.errors import UnknownNameError
 from visenv.grammar import Grammar, ParsedTurn, ToolCall, ToolCallGrammar, tool_call
 from visenv.grammar.json_call import LONGEST_CALL, read_call
-from visenv.testing.hostile import PIECES, TEXTS
+from visenv.testing.survival import PIECES, TEXTS
 from visenv.tools.base import Arguments, Tool
 from visenv.types import Image, Video
 

@@ -35,7 +35,7 @@ from visenv.rollout import (
     ThreadExecutor,
 )
 from visenv.testing import toy
-from visenv.testing.faulty_tool import OPENED
+from visenv.testing.toy import OPENED
 from visenv.types import (
     Episode,
     Failure,

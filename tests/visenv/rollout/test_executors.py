@@ -34,7 +34,7 @@ from visenv.rollout import (
 from visenv.rollout.hosts import ProcessEnvHost
 from visenv.scorers.services import share
 from visenv.testing import toy
-from visenv.testing.faulty_tool import OPENED, REACHED
+from visenv.testing.toy import OPENED, REACHED
 from visenv.tools import Store, Tool, ToolResult
 from visenv.types import Episode, Reply, Sampling, TurnRequest
 

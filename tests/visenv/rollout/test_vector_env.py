@@ -24,8 +24,7 @@ from visenv.registration import register
 from visenv.rollout import EnvResult, EpisodePool, ResetRequest
 from visenv.rollout.vector_requests import nothing_new
 from visenv.testing import toy
-from visenv.testing.faulty_tool import OPENED, REACHED
-from visenv.testing.toy import SumTruth
+from visenv.testing.toy import OPENED, REACHED, SumTruth
 from visenv.types import Aborted, Image, Sample, StepResult
 
 ADD = "<tool>\nname: add\namount: 3\n</tool>"

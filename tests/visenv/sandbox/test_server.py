@@ -260,18 +260,18 @@ def test_forgotten_sandbox_leaves_nothing_behind() -> None:
 def test_directories_of_killed_clients_are_removed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    from visenv.sandbox.guest import scratch
+    from visenv.sandbox.guest import root
 
-    monkeypatch.setattr(scratch, "_IN_MEMORY", tmp_path)
-    monkeypatch.setattr(scratch, "_is_roomy", lambda *_: True)
-    made = Path(scratch.make())
+    monkeypatch.setattr(root, "_IN_MEMORY", tmp_path)
+    monkeypatch.setattr(root, "_is_roomy", lambda *_: True)
+    made = Path(root.make_scratch())
     left = made.with_name("visenv-sandbox-left-by-a-test")
     left.mkdir()
     (left / "1").mkdir()
     fresh = made.with_name("visenv-sandbox-fresh")
     fresh.mkdir()
     os.utime(left, (0, 0))
-    again = Path(scratch.make())
+    again = Path(root.make_scratch())
     try:
         assert not left.exists()
         assert fresh.exists()  # its owner may be about to lock it

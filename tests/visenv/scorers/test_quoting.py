@@ -14,8 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from visenv.envs.argos.teachers import make_extractor, model_teachers
-from visenv.envs.arm.answer_judge import ArmAnswerJudge
-from visenv.envs.arm.answers import rule_of
+from visenv.envs.arm.answer_judge import ArmAnswerJudge, rule_of
 from visenv.envs.mags.evaluation.scores import AnswerScorer
 from visenv.envs.mags.judge import open_judge
 from visenv.errors import ConfigurationError, ServiceError
@@ -24,7 +23,7 @@ from visenv.policies.scripted import ScriptedPolicy
 from visenv.registration import load
 from visenv.rollout.episode import EpisodeSpec, play
 from visenv.scorers import Judge, Scorer, ScoreRequest, YesNo
-from visenv.scorers.quoting import LONGEST, LONGEST_TRACE, fenced, quoted
+from visenv.scorers.judge import LONGEST, LONGEST_TRACE, fenced, quoted
 from visenv.types import Image, QuestionTruth, Sample
 from visenv.verifier.teachers import FrameReference
 

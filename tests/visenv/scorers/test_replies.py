@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from visenv.scorers.replies import JsonScore, OneOf, ReplyError, YesNo
+from visenv.scorers.judge import JsonScore, OneOf, ReplyError, YesNo
 
 QUARTERS = JsonScore(values=(0, 0.25, 0.5, 0.75, 1))
 

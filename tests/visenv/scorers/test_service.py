@@ -16,7 +16,7 @@ from visenv import background
 from visenv.errors import ConfigurationError, ServiceError
 from visenv.scorers import Embed, Scorer, Verdict, digest
 from visenv.scorers.backend import ServiceLimits
-from visenv.scorers.loop import loop
+from visenv.scorers.batching import loop
 from visenv.scorers.services import resolve
 
 MODEL = "tests.visenv.scorers.doubles:ModelDouble"

@@ -27,7 +27,7 @@ from tests.visenv.scorers.doubles import BATCHES, Echo
 from visenv.errors import ConfigurationError, ServiceError
 from visenv.rollout.hosts import ProcessEnvHost
 from visenv.scorers import Scorer, for_worker, services
-from visenv.scorers.loop import loop
+from visenv.scorers.batching import loop
 from visenv.scorers.services import resolve, share
 
 MODEL = "tests.visenv.scorers.doubles:ModelDouble"

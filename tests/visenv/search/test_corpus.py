@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from visenv.errors import ConfigurationError, DataError
-from visenv.search.corpus import Corpus, cut
-from visenv.search.passage import LONGEST_QUERY, Passage, cleaned
+from visenv.search.corpus import LONGEST_QUERY, Corpus, Passage, cleaned, cut
 
 
 def test_texts_and_lines_become_passages(tmp_path: Path) -> None:

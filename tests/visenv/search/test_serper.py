@@ -18,7 +18,7 @@ from typing_extensions import override
 from visenv.errors import ConfigurationError, ServiceError
 from visenv.search import Passage
 from visenv.search import serper as module
-from visenv.search.passage import LONGEST_QUERY
+from visenv.search.corpus import LONGEST_QUERY
 from visenv.search.serper import KEY, SerperSearch
 
 SECRET = "0123456789abcdef-secret"

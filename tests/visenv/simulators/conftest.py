@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from visenv.simulators.child_host import ChildHost
-from visenv.simulators.host import LocalSimulatorHost, SimulatorHost
+from visenv.simulators.host import ChildHost, LocalSimulatorHost, SimulatorHost
 from visenv.simulators.settings import IN_PROCESS, HostLimits, SimulatorSpec
 
 TOY = '''

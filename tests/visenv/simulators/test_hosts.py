@@ -25,8 +25,7 @@ from tests.waiting import wait_until
 from visenv.child_process import program, wire
 from visenv.errors import ConfigurationError, ServiceError
 from visenv.simulators import child, opengl, protocol
-from visenv.simulators.child_host import ChildHost
-from visenv.simulators.host import SimulatorHost
+from visenv.simulators.host import ChildHost, SimulatorHost
 from visenv.simulators.settings import SimulatorSpec, find_interpreter
 
 Open = Callable[..., SimulatorHost]
@@ -294,7 +293,7 @@ def test_child_does_not_outlive_a_killed_parent(toy: str, tmp_path: Path, state:
     program = f"""
 import sys, threading, time
 sys.path.insert(0, {str(tmp_path)!r})
-from visenv.simulators.child_host import ChildHost
+from visenv.simulators.host import ChildHost
 from visenv.simulators.settings import SimulatorSpec
 host = ChildHost(SimulatorSpec({toy!r}, interpreter=sys.executable))
 host.start()

@@ -9,7 +9,7 @@ import pytest
 from typing_extensions import override
 
 from visenv.errors import ConfigurationError, ServiceError
-from visenv.simulators.child_host import ChildHost
+from visenv.simulators.host import ChildHost
 from visenv.simulators.pool import SimulatorPool
 from visenv.simulators.settings import SimulatorSpec
 

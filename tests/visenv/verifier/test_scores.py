@@ -33,8 +33,7 @@ from visenv.verifier import (
     spatial_score,
     temporal_score,
 )
-from visenv.verifier.spatial import MAX_POINTS
-from visenv.verifier.temporal import frame_number, span_frames
+from visenv.verifier.grounding import MAX_POINTS, frame_number, span_frames
 
 IMAGE = Image.from_pixels(np.zeros((10, 20, 3), np.uint8))
 SAMPLE = Sample("s", "q?", (IMAGE,), ("yes",))

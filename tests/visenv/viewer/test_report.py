@@ -24,8 +24,7 @@ from visenv.records import UnknownRecord
 from visenv.types import Episode, Image, Message, QuestionTruth, ToolCalled, Turn
 from visenv.viewer import write_report
 from visenv.viewer.episode import marks
-from visenv.viewer.index import EpisodeIndex
-from visenv.viewer.store import DEEPEST, EPISODES_IN_PART, LONGEST_TEXT
+from visenv.viewer.index import DEEPEST, EPISODES_IN_PART, LONGEST_TEXT, EpisodeIndex
 
 MakeEpisode = Callable[..., Episode]
 

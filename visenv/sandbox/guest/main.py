@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from . import kernel, landlock, libraries, lockdown, namespaces, probe, root, scratch, seccomp, wire
+from . import kernel, landlock, libraries, lockdown, namespaces, probe, root, seccomp, wire
 from .cell import CellSettings
 from .preload import load
 from .server import CellServer
@@ -60,7 +60,7 @@ def _start(configuration: Mapping[str, Any]) -> tuple[CellSettings | None, dict[
         seccomp=probe.SECCOMP in layers,
         proc=proc,
         libraries=(*found.paths, *found.packages),
-        scratch="" if mode == "namespaces" else scratch.make(),
+        scratch="" if mode == "namespaces" else root.make_scratch(),
         capabilities=0,
         address_space=_address_space(proc),
     )

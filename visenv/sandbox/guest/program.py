@@ -22,7 +22,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, NoReturn
 
-from . import rgb, wire
+from . import preload, wire
 
 SOURCE = "<program>"
 """The file name of the program in its tracebacks."""
@@ -141,7 +141,7 @@ def _collected(output: str, limits: Mapping[str, int]) -> wire.ProgramReport:
             return wire.ProgramReport(problem=_encoded(f"it has {size:,} bytes; {at_most}"))
         content = os.read(file, size)
         return _decoded(content, limits) if content else wire.ProgramReport()
-    except rgb.PixelError as error:
+    except preload.PixelError as error:
         return wire.ProgramReport(problem=_encoded(f"it cannot be decoded: {error}"))
     except BaseException as error:  # noqa: BLE001  the decoder's, or that of code which the program replaced
         return wire.ProgramReport(problem=_encoded(f"it cannot be decoded: {type(error).__name__}"))
@@ -156,7 +156,7 @@ def _decoded(content: bytes, limits: Mapping[str, int]) -> wire.ProgramReport:
     warnings.simplefilter("ignore")
     PIL.Image.MAX_IMAGE_PIXELS = None  # the limit below has a better message
     with PIL.Image.open(io.BytesIO(content)) as opened:
-        width, height = rgb.upright_size(opened)
+        width, height = preload.upright_size(opened)
         if width * height > limits["image_pixels"]:
             at_most = f"at most {limits['image_pixels']:,} are taken"
             text = f"it is {width}x{height} = {width * height:,} pixels; {at_most}"
@@ -180,7 +180,7 @@ def _decode(opened: Any, content: bytes, target: Any, background: bytes) -> None
 
     cv2 = sys.modules.get("cv2")
     if cv2 is None or opened.format != "JPEG" or opened.mode != "RGB" or "exif" in opened.info:
-        target[:] = rgb.to_rgb(opened, tuple(background))
+        target[:] = preload.to_rgb(opened, tuple(background))
         return
     flags = cv2.IMREAD_COLOR | cv2.IMREAD_IGNORE_ORIENTATION
     bgr = cv2.imdecode(np.frombuffer(content, np.uint8), flags)

@@ -1,27 +1,72 @@
-"""Builds a private root: a file system in memory that contains only the libraries, read-only.
+"""Builds private file systems for programs: a root in memory, or a scratch directory.
 
 It has no /proc, /sys, /etc, /home, /root or /tmp, so that a program finds no data of the host.
 """
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import re
+import shutil
+import tempfile
+import time
 from pathlib import Path
 
 from . import kernel
 from .libraries import DEVICES, Libraries
 
+_PREFIX = "visenv-sandbox-"
+
+_IN_MEMORY = Path("/dev/shm")
+
+_SECONDS_TO_LOCK = 60.0
+
 WORKSPACE = "/sandbox/work"
 """Mount point of each program's own file system."""
 
 _OLD = "/old"
+
 _FLAGS = {
     "ro": kernel.MS_RDONLY,
     "nosuid": kernel.MS_NOSUID,
     "nodev": kernel.MS_NODEV,
     "noexec": kernel.MS_NOEXEC,
 }
+
+
+def make_scratch() -> str:
+    """Return a directory, in memory if possible, which the client removes later.
+
+    The function also removes the directories of killed clients and servers. Their locks are free,
+    because a process loses its locks when it ends.
+    """
+    parent = _IN_MEMORY if _is_roomy(_IN_MEMORY) else None
+    made = tempfile.mkdtemp(prefix=_PREFIX, dir=parent)
+    fcntl.flock(os.open(made, os.O_RDONLY | os.O_CLOEXEC), fcntl.LOCK_EX)  # until this process ends
+    for old in Path(made).parent.glob(f"{_PREFIX}*"):
+        with contextlib.suppress(OSError):
+            _remove_if_left(old)
+    return made
+
+
+def _is_roomy(directory: Path) -> bool:
+    """Return whether the directory is writable and has space.
+
+    In a container it may have only 64 MB.
+    """
+    return os.access(directory, os.W_OK) and shutil.disk_usage(directory).free > 1 << 30
+
+
+def _remove_if_left(path: Path) -> None:
+    directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if time.time() - os.fstat(directory).st_mtime > _SECONDS_TO_LOCK:
+            shutil.rmtree(path)
+    finally:
+        os.close(directory)
 
 
 def build(libraries: Libraries, proc: int) -> None:

@@ -89,7 +89,7 @@ class TransformersBackend(LocalModelBackend):
     def _generate(self, requests: list[Generate]) -> list[Any]:
         import torch
 
-        from visenv.scorers.backends.sampling import SeededSampling
+        from visenv.scorers.backends.local_model import SeededSampling
 
         first = requests[0]  # the others have the same length and stop strings
         inputs = self._inputs([self._prompt(each.messages) for each in requests], requests)

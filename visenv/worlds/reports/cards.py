@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from visenv.worlds.draws import pick, shuffled
-from visenv.worlds.reports.answers import others
-from visenv.worlds.reports.question import ReportQuestion
+from visenv.worlds.reports.questions import ReportQuestion, others
 
 if TYPE_CHECKING:
     from reportlab.pdfgen.canvas import Canvas

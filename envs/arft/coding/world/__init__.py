@@ -6,8 +6,8 @@ published, and works on all samples with a question, an image and answers.
 
 from .kinds import KINDS, LABELS, apply
 from .plans import PLANS, Problems, schedule, split_of
+from .questions import is_readable
 from .sources import DistortedRows, DistortedWorld, distorted
-from .written import is_readable
 
 __all__ = [
     "KINDS",

@@ -16,10 +16,10 @@ from visenv.types import Image, Pixels, QuestionTruth, Sample
 from visenv.worlds.division import drawn_scene
 from visenv.worlds.draws import pick, shuffled
 
-from ...world.tiny_images import COLORS, gray_ground, with_grain
+from ...tiny_images import COLORS, gray_ground, with_grain
 from ..ground_truth import Legibility
+from .kinds import MILD, StrengthRange, Strengths
 from .plans import Problems
-from .strengths import MILD, StrengthRange, Strengths
 
 _SKY, _POLE = 150, 60
 _FLAG = 48

@@ -8,11 +8,10 @@ import numpy as np
 
 from visenv.types import Pixels
 from visenv.worlds.draws import pick
-from visenv.worlds.scenes.materials import surface
+from visenv.worlds.scenes.background import surface
 
-from .canvas import SIDE, PictureCanvas, draw_style
+from .canvas import SIDE, PictureCanvas, TextBox, draw_style
 from .entries import PictureEntries
-from .lettering import TextBox
 from .posted import draw_board, draw_chart, draw_map, draw_signs
 from .printed import draw_label, draw_page, draw_receipt, draw_table
 

@@ -11,9 +11,8 @@ from visenv.types import Pixels
 from visenv.worlds.draws import pick
 from visenv.worlds.scenes.background import add_grain
 
-from .canvas import EDGE, SHEET, SIDE, Color, PictureCanvas, random_corner, random_edge
+from .canvas import EDGE, SHEET, SIDE, Color, PictureCanvas, random_corner, random_edge, width
 from .entries import COUNT
-from .lettering import width
 
 _CELL = SIDE // 2
 _TITLES = ("HARVEST", "OUTPUT", "SALES", "EXPORT")

@@ -6,9 +6,8 @@ import numpy as np
 
 from visenv.worlds.draws import pick
 
-from .canvas import EDGE, SHEET, SIDE, PictureCanvas, random_corner, random_edge
+from .canvas import EDGE, SHEET, SIDE, PictureCanvas, random_corner, random_edge, width
 from .entries import COUNT
-from .lettering import width
 
 _SHOPS = ("CORNER SHOP", "CITY MARKET", "GREEN GROCER", "VILLAGE STORE")
 _TITLES = ("STOCK LIST", "SPARE PARTS", "WORKSHOP", "INVENTORY")

@@ -8,24 +8,25 @@ from typing import ClassVar
 import numpy as np
 
 from visenv.errors import UnknownNameError
-from visenv.images import shrink, size_within
+from visenv.images import fit, shrink, size_within
 from visenv.types import Image, Pixels, QuestionTruth, Sample
 
 from ...presets import TRAIN_PIXELS
-from ..ground_truth import Legibility
-from .canvas import SIDE
+from ..ground_truth import CodingTruth, Legibility
+from .canvas import SIDE, TextBox
 from .entries import PictureEntries, rewrite_entries, write_entries
-from .flags import FlagPictures
-from .kinds import TURNS
+from .flags import FlagPictures, shows_answer
+from .kinds import CALIBRATED, TURNS, WHOLE, Strengths
 from .legibility import share_legible
-from .lettering import TextBox
 from .pictures import draw_picture
-from .plans import PLANS, Plan, Problems
+from .plans import CROP, PLANS, Plan, Problems
 from .sources import DistortedWorld
-from .strengths import CALIBRATED, WHOLE, Strengths
 
 VIEW = SIDE / size_within((SIDE, SIDE), TRAIN_PIXELS)[0]
 """Side of a picture relative to its shown version, with the paper's 401,408 pixels."""
+
+READABLE = 0.9
+"""Smallest share of the answer's letters that are legible in a readable image."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,6 @@ class TextPictures:
 TINY: Plan = dict.fromkeys([("rotation180",), ("dark",), ("none",)], 1)
 """Three problems that a very small model can distinguish."""
 
-
 WORLDS = ("default", "photographs", "tiny")
 """The names of the procedural worlds."""
 
@@ -116,3 +116,25 @@ def procedural(world: str = "default", plan: Plan | None = None) -> DistortedWor
     photographs = world == "photographs"
     texts = TextPictures(photographs), TextPictures(photographs, held_out=True)
     return DistortedWorld(*texts, PLANS["train"] if plan is None else plan)
+
+
+def is_readable(sample: Sample, written: Image | None, max_pixels: int) -> bool | None:
+    """Return whether the answer can be read in an image; None for samples of data sets.
+
+    Args:
+        sample: The sample, with a `CodingTruth`.
+        written: The image that the program wrote, None if it wrote none.
+        max_pixels: Maximum number of pixels of a shown image; a larger one is shrunk.
+    """
+    truth = sample.truth_as(CodingTruth)
+    if not truth.legibility:
+        return None
+    if written is None:
+        return False
+    shown = fit(written, max_pixels)
+    if truth.legibility == "flag":
+        return shows_answer(shown.pixels, sample)
+    scales = shown.size[0] / written.size[0], min(shown.size) / SIDE
+    is_part = truth.problems == CROP or written.size != (SIDE, SIDE)
+    share = share_legible(shown.pixels, sample.answers[0], truth.capital, scales, is_part)
+    return share >= READABLE

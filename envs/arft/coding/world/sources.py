@@ -17,9 +17,9 @@ from visenv.worlds.recent import RECENT
 
 from ..ground_truth import CodingTruth, Distortion, Region
 from . import kinds
-from .legible import Pictures, telling_distortions
+from .kinds import MILD
+from .legibility import Pictures, telling_distortions
 from .plans import CROP, PLANS, Plan, Problems, named, schedule, split_of, without_crops
-from .strengths import MILD
 
 _MARGIN = 0.5
 """Margin of a crop on each side of the target, relative to the target's width or height."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from visenv.worlds.draws import pick
 
-from . import words
+from . import names
 from .kinds import Appearance, EntityKind, Relation
 
 
@@ -66,14 +66,14 @@ KINDS: Mapping[str, EntityKind] = {
                 ("By profession {name} is {value}.", "{name} earned a living as {value}."),
                 "What is the profession of {}?",
                 "profession of {}",
-                value=_one_of(words.PROFESSIONS),
+                value=_one_of(names.PROFESSIONS),
             ),
             "instrument": Relation(
                 "",
                 ("In the evenings {name} plays the {value}.", "{name} is fond of the {value}."),
                 "Which instrument does {} play?",
                 "instrument played by {}",
-                value=_one_of(words.INSTRUMENTS),
+                value=_one_of(names.INSTRUMENTS),
             ),
         },
         Appearance("the person whose name badge this is"),
@@ -82,7 +82,7 @@ KINDS: Mapping[str, EntityKind] = {
             "portrait of a person in {}",
             "The best known portrait of {name} shows {look}.",
         ),
-        words.HEADGEAR,
+        names.HEADGEAR,
     ),
     "city": EntityKind(
         24,
@@ -93,7 +93,7 @@ KINDS: Mapping[str, EntityKind] = {
                 ("The river {value} flows through it.", "It lies on the river {value}."),
                 "Which river flows through {}?",
                 "river through {}",
-                value=_one_of(words.RIVERS),
+                value=_one_of(names.RIVERS),
             ),
             "population": Relation(
                 "",
@@ -123,7 +123,7 @@ KINDS: Mapping[str, EntityKind] = {
             "city whose coat of arms shows {}",
             "The coat of arms of {name} shows {look}.",
         ),
-        words.CHARGES,
+        names.CHARGES,
     ),
     "company": EntityKind(
         21,
@@ -148,7 +148,7 @@ KINDS: Mapping[str, EntityKind] = {
                 ("It makes {value}.", "It is known for its {value}."),
                 "What does {} make?",
                 "product of {}",
-                value=_one_of(words.PRODUCTS),
+                value=_one_of(names.PRODUCTS),
             ),
             "founding year": Relation(
                 "",
@@ -164,7 +164,7 @@ KINDS: Mapping[str, EntityKind] = {
             "company whose emblem is {}",
             "The emblem of {name} is {look}.",
         ),
-        words.CHARGES,
+        names.CHARGES,
     ),
     "novel": EntityKind(
         12,
@@ -234,7 +234,7 @@ KINDS: Mapping[str, EntityKind] = {
                 ("It is built of {value}.", "Its arches are made of {value}."),
                 "What is {} built of?",
                 "material of {}",
-                value=_one_of(words.MATERIALS),
+                value=_one_of(names.MATERIALS),
             ),
         },
         Appearance("the bridge whose plaque this is"),

@@ -1,4 +1,4 @@
-"""Caches the worlds of a preset by seed, and a search engine over the articles of each."""
+"""Creates questions about images that need the articles of a fictional world, and caches worlds."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,11 +16,15 @@ from typing_extensions import override
 
 from visenv.cache import SharedCache
 from visenv.errors import ConfigurationError, UnknownNameError
-from visenv.search.passage import Passage
+from visenv.search.corpus import Passage
 from visenv.search.words import WordSearch, build
+from visenv.types import Sample
+from visenv.worlds.draws import checked_range, pick
+from visenv.worlds.recent import RECENT
 
+from ..ground_truth import SearchTruth, WorldId
+from .kinds import MultiHopQuestion
 from .paths import HOPS, ask_society
-from .question import MultiHopQuestion
 from .society import society_articles, write_society
 from .tokens import ask_token, token_articles, write_tokens
 
@@ -27,8 +32,10 @@ SEEDS = 10**9
 """Number of seeds; each seed below it has a world."""
 
 _KEPT = 64
+
 _INDICES_KEPT = 32
 """Number of open indices; each has an open file for every thread that searches it."""
+
 _STREAM = 0xE2717
 
 
@@ -56,6 +63,7 @@ GENRES = {
     "default": WorldGenre(write_society, society_articles, ask_society, HOPS, SEEDS // 2, 2),
     "tiny": WorldGenre(write_tokens, token_articles, ask_token, (1, 2), 1000, 1),
 }
+
 _worlds: SharedCache[str, Any] = SharedCache(_KEPT)
 
 
@@ -74,6 +82,7 @@ class _Index:
 
 
 _indices: SharedCache[str, _Index] = SharedCache(_INDICES_KEPT)
+
 _searching: weakref.WeakSet[WorldEngine] = weakref.WeakSet()
 """The engines that have searched and are not closed; the cache is cleared when the last is closed.
 """
@@ -151,3 +160,89 @@ def _remove(searcher: WordSearch, folder: Path, process: int) -> None:
     searcher.close()
     if os.getpid() == process:  # a forked child must not remove its parent's index
         shutil.rmtree(folder, ignore_errors=True)
+
+
+class EntitiesWorld:
+    """Creates multi-hop questions about images, with the searches that lead to the answer.
+
+    This is a `ProceduralSource`. Each question is about one of many worlds. Facts differ between
+    worlds, so that a policy cannot memorize them. Held-out samples (`sample_held_out`) are about
+    other worlds, and share no fact with the others.
+
+    Presets:
+        ``"default"``: people, cities, companies, novels, operas and bridges, 129 per world, a
+        third of them similar to another one; images with a name, and coats of arms, emblems and
+        portraits without; 1 to 3 searches (`visenv.envs.arft.search.world.society`). There are half
+        a billion worlds, so that two samples rarely have the same one. Questions of
+        3 searches, and of 2 about an image without a name, are hard.
+        ``"tiny"``: colored shapes, their owners and the owners' homes, in articles of three words
+        (`visenv.envs.arft.search.world.tokens`); 1 or 2 searches; those of 2 are hard. There are
+        1,000 worlds.
+
+    `Sample.ground_truth` is a `SearchTruth`; its ``split`` is ``"simple"`` or ``"hard"``.
+
+    Args:
+        preset: Kind of world.
+        worlds: The range of seeds of the worlds of all samples, as (first, last + 1); None draws
+            those of the preset, and others for held-out samples.
+        hops: The allowed numbers of searches; None allows all numbers of the preset.
+
+    Raises:
+        UnknownNameError: If there is no such preset.
+        ConfigurationError: If the seeds are not a range, or no question needs so many searches.
+    """
+
+    ground_truth = SearchTruth
+
+    def __init__(
+        self,
+        preset: str = "default",
+        *,
+        worlds: Sequence[int] | None = None,
+        hops: Sequence[int] | None = None,
+    ) -> None:
+        self._ask = genre(preset).ask
+        known = genre(preset).hops
+        self.hops = tuple(known if hops is None else hops)
+        if not self.hops or not set(self.hops) <= set(known):
+            raise ConfigurationError(f"hops must be among {list(known)}, got {hops!r}.")
+        self.preset = preset
+        count, self.world_version = genre(preset).worlds, genre(preset).version
+        self.worlds = checked_range("worlds", (0, count) if worlds is None else worlds, SEEDS)
+        self.held_out_worlds = self.worlds if worlds is not None else (count, 2 * count)
+
+    def sample(self, rng: np.random.Generator) -> Sample:
+        """Create a sample, which depends only on the state of the generator.
+
+        Recent samples are cached, so that the members of a group share one.
+        """
+        return self._sample(rng, self.worlds)
+
+    def sample_held_out(self, rng: np.random.Generator) -> Sample:
+        """Create a sample about a world that no sample of training is about."""
+        return self._sample(rng, self.held_out_worlds)
+
+    def _sample(self, rng: np.random.Generator, worlds: tuple[int, int]) -> Sample:
+        made = partial(self._make, worlds=worlds)
+        return RECENT.sample((self.preset, worlds, self.hops), rng, made)
+
+    def _make(self, rng: np.random.Generator, worlds: tuple[int, int] | None = None) -> Sample:
+        engine = WorldEngine(self.preset, int(rng.integers(*(worlds or self.worlds))))
+        question = self._ask(rng, engine.world, pick(rng, self.hops))
+        split = "hard" if question.hard else "simple"
+        return Sample(
+            id=f"{self.preset}-{engine.seed}/{int(rng.integers(2**63)):016x}",
+            question=question.text,
+            images=(question.image,),
+            answers=question.answers,
+            kind=question.kind,
+            ground_truth=SearchTruth(
+                queries=tuple(hop.query for hop in question.hops),
+                names=tuple(tuple(hop.names) for hop in question.hops),
+                articles=tuple(hop.article for hop in question.hops),
+                split=split,
+                labels={"split": split, "hops": str(len(question.hops))},
+                options=tuple(question.options),
+                world=WorldId(preset=engine.preset, seed=engine.seed),
+            ),
+        )

@@ -10,9 +10,8 @@ from visenv.types import Image
 from visenv.worlds.draws import pick, shuffled
 
 from .catalog import KINDS
-from .kinds import Relation
+from .kinds import Hop, MultiHopQuestion, Relation
 from .portraits import draw_looks, draw_named
-from .question import Hop, MultiHopQuestion
 from .society import Entity, Society, described
 
 HOPS = (1, 2, 3)

@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from visenv.search.passage import Passage
+from visenv.search.corpus import Passage
 from visenv.worlds.draws import pick, shuffled
 
-from . import words
+from . import names
 from .catalog import KINDS
 from .kinds import Relation
 from .names import Namer
@@ -82,7 +82,7 @@ def _names(namer: Namer, kind: str) -> list[str]:
 
 def _looks(rng: np.random.Generator, kind: str) -> list[EntityLook]:
     """Return a look for each entity; no two have the same figure in the same two colors."""
-    colors = tuple(words.COLORS)
+    colors = tuple(names.COLORS)
     pairs = [(one, two) for place, one in enumerate(colors) for two in colors[:place]]
     looks = [(charge, *pair) for charge in KINDS[kind].charges for pair in pairs]
     chosen = shuffled(rng, looks)[: KINDS[kind].population]
@@ -116,7 +116,7 @@ def _told(
 
 def _remark(rng: np.random.Generator) -> str:
     year, number = int(rng.integers(1800, 2020)), int(rng.integers(20, 900))
-    return pick(rng, words.REMARKS).format(year=year, number=number)
+    return pick(rng, names.REMARKS).format(year=year, number=number)
 
 
 def _near_number(rng: np.random.Generator, number: str) -> str:

@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from visenv.search.passage import Passage
+from visenv.search.corpus import Passage
 from visenv.types import Image, Pixels
 from visenv.worlds.draws import pick, shuffled
 
-from ...world.tiny_images import COLORS, SIDE, gray_ground, with_grain
-from .question import Hop, MultiHopQuestion
+from ...tiny_images import COLORS, SIDE, gray_ground, with_grain
+from .kinds import Hop, MultiHopQuestion
 
 SHAPES = ("square", "circle", "triangle")
 OWNERS = ("anna", "ben", "clara", "david", "emma", "frank", "grace", "henry")

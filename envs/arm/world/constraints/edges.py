@@ -10,8 +10,7 @@ import numpy as np
 
 from visenv.worlds.draws import pick
 
-from .made import ConstrainedText, Maker
-from .prose import between, capitalized, clause, finished, sentences, spread
+from .prose import ConstrainedText, Maker, between, capitalized, clause, finished, sentences, spread
 
 OPENERS: Final = (
     "Admittedly",

@@ -6,8 +6,7 @@ import numpy as np
 
 from visenv.worlds.draws import pick
 
-from .made import ConstrainedText
-from .prose import between, finished, mixed, sentences, spread
+from .prose import ConstrainedText, between, finished, mixed, sentences, spread
 
 _SHARES = (
     "About {it} of the guests came by train",

@@ -7,8 +7,7 @@ import numpy as np
 from visenv.worlds.draws import pick
 
 from .amounts import Amount, draw_amount, draw_count
-from .made import ConstrainedText
-from .prose import between, paragraph_of_words, paragraphs, sentences, spread
+from .prose import ConstrainedText, between, paragraph_of_words, paragraphs, sentences, spread
 
 _ORDINALS = ("first", "second", "third", "fourth", "fifth")
 

@@ -6,14 +6,34 @@ end. All counts are therefore known by construction, without a sentence splitter
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
 from visenv.worlds.draws import pick, shuffled
 
 T = TypeVar("T")
+
+
+class ConstrainedText(NamedTuple):
+    """Holds a text and a constraint.
+
+    Attributes:
+        response: The text.
+        constraint: The constraint, in words.
+        arguments: The arguments of the check that decides it, without the text.
+        case: The relation of the text to the constraint, for example ``"kept"``.
+    """
+
+    response: str
+    constraint: str
+    arguments: Mapping[str, Any]
+    case: str
+
+
+Maker: TypeAlias = Callable[[np.random.Generator, bool], ConstrainedText]
+"""Creates a text that satisfies a constraint (True) or violates it."""
 
 
 def words_of(text: str) -> tuple[str, ...]:
@@ -26,20 +46,24 @@ baker boat bridge clerk cloud crowd dog door driver farmer field fisherman fount
 horse house kitchen ladder light market mayor mill museum owl painter path pilot pond porter
 queue road roof sailor school singer student table tailor tower train tree visitor wall window
 """)
+
 _ADJECTIVES: Final = words_of("""
 blue bright careful clever cold empty friendly gentle golden grey happy heavy huge lonely lucky
 modern muddy narrow noisy patient plain polite proud quiet rusty shy silent small steep strange
 tired tiny warm white wooden young
 """)
+
 _VERBS: Final = words_of("""
 appears arrives begins breathes changes disappears falls grows hesitates hurries listens moves
 pauses remains rests returns sinks sleeps smiles stands starts stops survives trembles turns waits
 wakes wanders whistles wins
 """)
+
 _ADVERBS: Final = words_of("""
 again alone calmly carefully finally gladly lately loudly nearby often once outside quickly quietly
 sadly slowly softly somehow suddenly today together twice
 """)
+
 _TIMES: Final = (
     "at dawn",
     "at dusk",
@@ -54,10 +78,13 @@ _TIMES: Final = (
     "this year",
     "until midnight",
 )
+
 _PREPOSITIONS: Final = words_of("above behind below beside beyond near past towards under without")
+
 _CONNECTIVES: Final = words_of("although and because but so unless until when while")
 
 _LONGEST_CLAUSE = 9
+
 _SHORTEST = 3
 
 

@@ -11,15 +11,11 @@ from visenv.errors import ConfigurationError, UnknownNameError
 from visenv.types import Sample
 from visenv.worlds.division import drawn_scene
 from visenv.worlds.scenes.signs import FRAMES, SHAPES
-from visenv.worlds.scenes.varied import VARIED, VariedScenes, lacks_looks
+from visenv.worlds.scenes.world import VARIED, VariedScenes, lacks_looks
 
-from ...ground_truth import JudgingTruth
-from ...samples import judging_sample
-from .looks import scene_topic
-from .patterns import draw_patterns
-from .responses import Claims, grade_of, respond
-from .texts import text_topic
-from .topic import RequiredFact, ResponseTopic
+from ...ground_truth import JudgingTruth, judging_sample
+from .responses import Claims, draw_patterns, grade_of, respond
+from .topics import RequiredFact, ResponseTopic, scene_topic, text_topic
 
 MOST_CANDIDATES = 4
 

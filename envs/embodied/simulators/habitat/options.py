@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 from visenv.errors import ConfigurationError, DataError
 from visenv.simulators.settings import HostLimits, SimulatorSpec
 
-from ...options import EmbodiedOptions
-from ...presets import EmbodiedPreset
+from ...presets import EmbodiedOptions, EmbodiedPreset
 from ...world.render.renderer import ANTIALIASING
 from .player import TARGET, HabitatRunner
 from .published import REPLICA_TARGET, ReplicaRunner

@@ -13,7 +13,7 @@ from visenv.types import Sample, Video
 
 from ...datasets.published import PublishedTruth
 from ...dialects import SkillsDialect
-from ...dialects.skills import OBJECTS
+from ...dialects.habitat import OBJECTS
 from ...embodiedbench import EBHabitat
 from ...simulation import HouseSimulation
 from ...world.goals import Clause, Fact, Goal

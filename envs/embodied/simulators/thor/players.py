@@ -12,8 +12,7 @@ from visenv.received import require_trust
 from visenv.simulators.opengl import OpenGLError, choose_backend, find_library, missing_library
 from visenv.simulators.settings import IN_PROCESS, HostLimits, SimulatorSpec
 
-from ...options import EmbodiedOptions
-from ...presets import EmbodiedPreset
+from ...presets import EmbodiedOptions, EmbodiedPreset
 from ...simulation import EpisodeRunner
 from ..survey import PLAYER_VARIABLE
 from .published import PublishedRunner

@@ -6,9 +6,8 @@ import math
 from typing import NamedTuple
 
 from ..fixtures import DRAWER_TRAVEL, SHELVES
-from ..house import STANDING, Fixture, FurnishedHouse, Point
+from ..house import STANDING, Fixture, FurnishedHouse, Point, item_box
 from ..items import SIZES
-from ..measure import item_box
 from ..state import FLOOR, HouseState
 
 FIELD_OF_VIEW = 60.0

@@ -13,8 +13,7 @@ from visenv.worlds.draws import pick, shuffled
 from ..furnish import OPEN_STORAGE, Furnisher, NoSpaceError
 from ..goals import Clause, Fact, Goal
 from ..items import ITEMS, word_of
-from .phrases import article, listed, plural
-from .references import ObjectReference, by_look, by_place, by_use, plain
+from .references import ObjectReference, article, by_look, by_place, by_use, listed, plain, plural
 from .specs import TASKS
 
 Names = Sequence[str]

@@ -19,7 +19,7 @@ from ..layout import Layout, lay_out
 from ..planner import Operation, PlanError, plan
 from ..state import HouseState
 from .drafts import MAKERS, TaskDraft, deliver
-from .phrases import DISTRACTIONS, TEMPLATES
+from .references import DISTRACTIONS, TEMPLATES
 from .specs import LONG_PLAN, LONGEST_PLAN, MIXES, SHORT_PLAN, SUBSETS, TASKS
 
 _ATTEMPTS = 500

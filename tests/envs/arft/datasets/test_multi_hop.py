@@ -12,11 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from visenv.data.open import open_data
-from visenv.envs.arft.datasets.bamboogle import Bamboogle
-from visenv.envs.arft.datasets.hotpotqa import HotpotQA
 from visenv.envs.arft.datasets.multi_hop import MultiHopSource
-from visenv.envs.arft.datasets.musique import MuSiQue
-from visenv.envs.arft.datasets.wikimultihop import WikiMultihop
+from visenv.envs.arft.datasets.multi_hop_sets import Bamboogle, HotpotQA, MuSiQue, WikiMultihop
 from visenv.envs.arft.search.ground_truth import SearchTruth
 from visenv.errors import DataError, UnknownNameError
 from visenv.search import Passage

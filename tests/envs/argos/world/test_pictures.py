@@ -7,8 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from visenv.envs.argos.world.draw import paint
-from visenv.envs.argos.world.grounds import TEXTURES, TINTS, Ground, draw_ground
+from visenv.envs.argos.world.draw import TEXTURES, TINTS, Ground, draw_ground, paint
 from visenv.envs.argos.world.presets import IMAGES
 from visenv.envs.argos.world.questions import QUESTIONS
 from visenv.envs.argos.world.things import FrameSize, Thing, boxes, owners, silhouette

@@ -12,8 +12,7 @@ import PIL.Image
 import pytest
 
 from visenv.checks import CHECKS
-from visenv.envs.arm.datasets.mm_ifeval import MMIFEval
-from visenv.envs.arm.datasets.rule_functions import check_of
+from visenv.envs.arm.datasets.mm_ifeval import MMIFEval, check_of
 from visenv.envs.arm.ground_truth import ConstraintCheck
 from visenv.errors import DataError, ImageError
 

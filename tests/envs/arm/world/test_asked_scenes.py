@@ -13,8 +13,8 @@ import pytest
 import visenv  # noqa: F401 - registers the environments
 from visenv.types import Sample
 from visenv.worlds.scenes import ScenesWorld
-from visenv.worlds.scenes.varied import PLACES, SIZES
-from visenv.worlds.scenes.wordings import QUESTIONS
+from visenv.worlds.scenes.asked import QUESTIONS
+from visenv.worlds.scenes.world import PLACES, SIZES
 
 pytestmark = pytest.mark.component("opencv")
 

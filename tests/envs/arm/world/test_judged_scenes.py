@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from visenv.data.source import IndexedSource, ProceduralSource
-from visenv.envs.arm.world.judged_scenes import JudgedScenes
-from visenv.envs.arm.world.wordings import STATEMENTS
+from visenv.envs.arm.world.judged_scenes import STATEMENTS, JudgedScenes
 from visenv.errors import ConfigurationError, UnknownNameError
 from visenv.types import Sample
 from visenv.worlds.scenes import KINDS, ScenesWorld

@@ -11,7 +11,7 @@ import pytest
 from tests.environments import few
 from tests.programs import load_program
 from visenv.envs.arm.world.graded_pairs import world as graded
-from visenv.envs.arm.world.graded_pairs.patterns import GradedResponses, Pattern
+from visenv.envs.arm.world.graded_pairs.responses import GradedResponses, Pattern
 from visenv.types import Sample
 
 pytestmark = [pytest.mark.component("scikit-learn"), pytest.mark.component("opencv")]

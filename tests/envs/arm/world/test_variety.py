@@ -9,13 +9,11 @@ import numpy as np
 import pytest
 
 from tests.programs import load_program
-from visenv.envs.arm.world.judged_scenes import JudgedScenes
-from visenv.envs.arm.world.wordings import STATEMENTS
+from visenv.envs.arm.world.judged_scenes import STATEMENTS, JudgedScenes
 from visenv.worlds.scenes import KINDS, ScenesWorld, SceneTruth, SignTruth
-from visenv.worlds.scenes.references import refer
+from visenv.worlds.scenes.asked import QUESTIONS, refer
 from visenv.worlds.scenes.styles import STYLES
-from visenv.worlds.scenes.varied import PLACES, SIZES, VariedScenes
-from visenv.worlds.scenes.wordings import QUESTIONS
+from visenv.worlds.scenes.world import PLACES, SIZES, VariedScenes
 
 pytestmark = pytest.mark.component("opencv")
 

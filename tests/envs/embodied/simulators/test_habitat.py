@@ -23,9 +23,9 @@ from visenv.envs.embodied.world.goals import Clause, Fact, Goal
 from visenv.envs.embodied.world.tasks import SUBSETS
 from visenv.errors import ConfigurationError
 from visenv.grammar.plan import TEXT_KEYS
-from visenv.simulators.child_host import ChildHost
-from visenv.testing.hostile import TEXTS
+from visenv.simulators.host import ChildHost
 from visenv.testing.record import MakeEnv, facts, turns_of
+from visenv.testing.survival import TEXTS
 
 pytestmark = [
     pytest.mark.component("habitat-lab", "mujoco", "osmesa"),

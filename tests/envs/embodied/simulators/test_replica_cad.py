@@ -19,7 +19,7 @@ from visenv.child_process.host import bare_packages
 from visenv.envs.embodied.datasets.eb_habitat import EBHabitatTasks
 from visenv.envs.embodied.datasets.published import PublishedTruth
 from visenv.envs.embodied.dialects import SkillsDialect
-from visenv.envs.embodied.dialects.skills import OBJECTS
+from visenv.envs.embodied.dialects.habitat import OBJECTS
 from visenv.envs.embodied.simulators.habitat.published import scene_house
 from visenv.errors import ConfigurationError, DataError
 

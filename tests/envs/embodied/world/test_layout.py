@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from visenv.envs.embodied.world.fixtures import FIXTURES, SHELVES
-from visenv.envs.embodied.world.house import Fixture, FurnishedHouse
+from visenv.envs.embodied.world.house import Fixture, FurnishedHouse, flaws, item_box
 from visenv.envs.embodied.world.items import ITEMS, SIZES, looks_of
-from visenv.envs.embodied.world.measure import flaws, item_box
 from visenv.envs.embodied.world.tasks import TaskOptions, make_task
 
 SEEDS = range(40)  # benchmarks/house_counts.py checks 1,000

@@ -15,7 +15,7 @@ from visenv.envs.embodied.world.items import ITEMS, word_of
 from visenv.envs.embodied.world.state import HouseState
 from visenv.envs.embodied.world.tasks import MIXES, SUBSETS, HouseTask, TaskOptions, make_task
 from visenv.envs.embodied.world.tasks.generate import draw_type
-from visenv.envs.embodied.world.tasks.phrases import DISTRACTIONS, TEMPLATES, article
+from visenv.envs.embodied.world.tasks.references import DISTRACTIONS, TEMPLATES, article
 from visenv.errors import ConfigurationError
 
 SEEDS = range(12)

@@ -11,8 +11,7 @@ import pytest
 
 from visenv.documents.bm25 import Bm25Ranker
 from visenv.worlds.reports import ReportsLibrary
-from visenv.worlds.reports.question import ReportQuestion
-from visenv.worlds.reports.questions import KINDS, ask
+from visenv.worlds.reports.questions import KINDS, ReportQuestion, ask
 from visenv.worlds.reports.report import Curve, write_report
 
 pytestmark = pytest.mark.component("pypdfium2", "reportlab")

@@ -12,8 +12,11 @@ from visenv.types import Pixels
 from visenv.worlds.reports.charts import HEIGHT, WIDTH
 from visenv.worlds.reports.drawing import draw_report
 from visenv.worlds.reports.report import (
+    FILLER_SENTENCES,
+    OPENING_SENTENCES,
     PAGES,
     STEP,
+    TOPICS,
     Bars,
     Curve,
     Register,
@@ -22,7 +25,6 @@ from visenv.worlds.reports.report import (
     Table,
     write_report,
 )
-from visenv.worlds.reports.words import FILLER_SENTENCES, OPENING_SENTENCES, TOPICS
 
 pytestmark = pytest.mark.component("pypdfium2", "reportlab")
 

@@ -15,8 +15,8 @@ from visenv.cli import main
 from visenv.envs.arft.coding.curation.distort import Distort, plan_lines
 from visenv.envs.arft.coding.ground_truth import Distortion, Legibility
 from visenv.envs.arft.coding.world import PLANS, DistortedRows, DistortedWorld, Problems, apply
+from visenv.envs.arft.coding.world.kinds import WHOLE, Strengths
 from visenv.envs.arft.coding.world.plans import Plan
-from visenv.envs.arft.coding.world.strengths import WHOLE, Strengths
 from visenv.envs.arft.datasets.mat_coding import MatCoding
 from visenv.errors import ConfigurationError
 from visenv.types import Image, Pixels, QuestionTruth, Sample

@@ -14,8 +14,7 @@ from hypothesis.extra.numpy import arrays
 
 from visenv.envs.arft.coding.ground_truth import Distortion
 from visenv.envs.arft.coding.world import KINDS, LABELS, apply
-from visenv.envs.arft.coding.world.kinds import draw
-from visenv.envs.arft.coding.world.strengths import CALIBRATED, MILD, WHOLE, StrengthRange
+from visenv.envs.arft.coding.world.kinds import CALIBRATED, MILD, WHOLE, StrengthRange, draw
 from visenv.errors import DataError
 from visenv.types import Pixels
 

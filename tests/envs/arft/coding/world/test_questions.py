@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from visenv.data.source import world_version
-from visenv.envs.arft.coding.world.canvas import BOARD, EDGE, PAPER, SIDE
+from visenv.envs.arft.coding.world.canvas import BOARD, EDGE, PAPER, SIDE, TextBox
 from visenv.envs.arft.coding.world.entries import (
     LAYOUTS,
     PictureEntries,
@@ -19,12 +19,10 @@ from visenv.envs.arft.coding.world.entries import (
     write_entries,
 )
 from visenv.envs.arft.coding.world.flags import FlagPictures
-from visenv.envs.arft.coding.world.kinds import apply, draw
-from visenv.envs.arft.coding.world.lettering import TextBox
+from visenv.envs.arft.coding.world.kinds import CALIBRATED, apply, draw
 from visenv.envs.arft.coding.world.pictures import draw_picture
 from visenv.envs.arft.coding.world.questions import WORLDS, TextPictures, procedural
-from visenv.envs.arft.coding.world.strengths import CALIBRATED
-from visenv.envs.arft.world.tiny_images import COLORS
+from visenv.envs.arft.tiny_images import COLORS
 from visenv.errors import UnknownNameError
 from visenv.worlds.division import is_held_out_scene
 

@@ -9,16 +9,19 @@ import pytest
 
 from visenv.envs.arft.search.world import WorldEngine
 from visenv.envs.arft.search.world.catalog import KINDS
-from visenv.envs.arft.search.world.heraldry import draw_bust, draw_charge
-from visenv.envs.arft.search.world.lettering import (
+from visenv.envs.arft.search.world.names import CHARGES, COLORS, HEADGEAR
+from visenv.envs.arft.search.world.portraits import (
+    SIZE,
     SMALLEST,
     _broken,
     _largest,
+    draw_bust,
+    draw_charge,
     draw_lettering,
+    draw_looks,
+    draw_named,
 )
-from visenv.envs.arft.search.world.portraits import SIZE, draw_looks, draw_named
 from visenv.envs.arft.search.world.society import Entity, EntityLook
-from visenv.envs.arft.search.world.words import CHARGES, COLORS, HEADGEAR
 from visenv.types import Pixels
 
 ENTITIES: dict[str, Entity] = WorldEngine("default", 40).world

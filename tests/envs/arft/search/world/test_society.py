@@ -7,11 +7,11 @@ import re
 import numpy as np
 import pytest
 
-from visenv.envs.arft.search.world import WorldEngine, words
+from visenv.envs.arft.search.world import WorldEngine, names
 from visenv.envs.arft.search.world.catalog import KINDS
 from visenv.envs.arft.search.world.names import Namer
 from visenv.envs.arft.search.world.society import DOUBLES, Society, described
-from visenv.search.passage import Passage
+from visenv.search.corpus import Passage
 
 SEEDS = range(40, 44)
 
@@ -101,12 +101,12 @@ def test_namer_never_gives_a_name_twice() -> None:
 
 def test_words_of_looks_are_words_of_nothing_else() -> None:
     """Check the words of looks, because a search for a look would find articles with them."""
-    shown = {*words.COLORS, *words.CHARGES, *words.HEADGEAR}
+    shown = {*names.COLORS, *names.CHARGES, *names.HEADGEAR}
     told = " ".join(
         sentence
         for kind in KINDS.values()
         for relation in kind.relations.values()
         for sentence in relation.sentences
     )
-    others = " ".join((told, *words.PRODUCTS, *words.INSTRUMENTS, *words.MATERIALS, *words.REMARKS))
+    others = " ".join((told, *names.PRODUCTS, *names.INSTRUMENTS, *names.MATERIALS, *names.REMARKS))
     assert not shown & set(re.findall(r"\w+", others.lower()))

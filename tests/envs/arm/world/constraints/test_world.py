@@ -12,7 +12,7 @@ from visenv.checks import CHECKS, DIALECTS, Dialect, check
 from visenv.checks.english import ABBREVIATIONS
 from visenv.data.source import ProceduralSource
 from visenv.envs.arm.world.constraints import MAKERS, ConstraintWorld, prose
-from visenv.envs.arm.world.constraints.made import ConstrainedText
+from visenv.envs.arm.world.constraints.prose import ConstrainedText
 from visenv.errors import ConfigurationError, DataError, UnknownNameError
 from visenv.types import Sample
 

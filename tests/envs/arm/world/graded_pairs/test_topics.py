@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from visenv.envs.arm.world.graded_pairs.looks import scene_topic
-from visenv.envs.arm.world.graded_pairs.texts import text_topic
-from visenv.envs.arm.world.graded_pairs.topic import ResponseTopic
+from visenv.envs.arm.world.graded_pairs.topics import ResponseTopic, scene_topic, text_topic
 from visenv.worlds.scenes import ScenesWorld
 
 SMALL: dict[str, Any] = {"width": 256, "height": 256, "view_side": 128, "difficulty": 1.0}

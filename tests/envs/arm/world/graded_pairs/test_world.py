@@ -13,8 +13,7 @@ from visenv.data.source import IndexedSource, ProceduralSource
 from visenv.envs.arm.ground_truth import JudgingTruth
 from visenv.envs.arm.world.graded_pairs import GRADES, GradedPairs
 from visenv.envs.arm.world.graded_pairs.responses import grade_of, respond
-from visenv.envs.arm.world.graded_pairs.texts import text_topic
-from visenv.envs.arm.world.graded_pairs.topic import RequiredFact, ResponseTopic
+from visenv.envs.arm.world.graded_pairs.topics import RequiredFact, ResponseTopic, text_topic
 from visenv.errors import ConfigurationError, UnknownNameError
 from visenv.types import Sample
 from visenv.worlds.scenes.signs import FRAMES, SHAPES

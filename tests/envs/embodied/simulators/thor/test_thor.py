@@ -24,8 +24,7 @@ from tests.visenv.simulators.test_hosts import wait_until_gone
 from visenv.cli import main
 from visenv.envs.embodied.dialects.alfred import AlfredDialect
 from visenv.envs.embodied.embodiedbench import EBAlfred
-from visenv.envs.embodied.options import EmbodiedOptions
-from visenv.envs.embodied.presets import PRESETS
+from visenv.envs.embodied.presets import PRESETS, EmbodiedOptions
 from visenv.envs.embodied.simulation import HouseSimulation
 from visenv.envs.embodied.simulators.thor import players
 from visenv.envs.embodied.simulators.thor.actions import global_actions
@@ -37,7 +36,7 @@ from visenv.envs.embodied.world.tasks import SUBSETS, TaskOptions, make_task
 from visenv.episodes import read_episodes, write_episodes
 from visenv.errors import ConfigurationError, DataError, ServiceError
 from visenv.grammar.plan import TEXT_KEYS
-from visenv.simulators.child_host import ChildHost
+from visenv.simulators.host import ChildHost
 from visenv.simulators.session import SimulatorSession
 from visenv.simulators.settings import SimulatorSpec
 from visenv.testing.record import played, turns_of

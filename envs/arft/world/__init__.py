@@ -1,1 +1,0 @@
-"""Contains the parts that the procedural worlds of both ARFT environments share."""
