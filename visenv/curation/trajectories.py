@@ -1,7 +1,7 @@
 """Generates trajectories by a stronger policy, and keeps those worth learning from (section 3.2).
 
-The filter is described in section 3.2 of the paper. It reads only the event log and the
-environment's metrics, which no policy can write; statements of a turn about itself do not count.
+The filter reads only the event log and the environment's metrics, which no policy can write;
+statements of a turn about itself do not count.
 
 The output is a file of episodes (`visenv.episodes`) with images in a folder next to it:
 `read_episodes` reads it, `visenv view` shows it, `TrainablePolicy.encode` turns it into training

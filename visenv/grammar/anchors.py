@@ -1,9 +1,7 @@
 """Reads frame and time anchors in a video trace, and assigns points to times.
 
-Every pattern has bounded repeats and is tried once at each position, so that reading takes time
-linear in the length of the text.
-
-All functions take time linear in the length of the text, except for a binary search for each tag.
+Every pattern has bounded repeats and is tried once at each position. All functions take time linear
+in the length of the text, except for a binary search for each tag.
 """
 
 from __future__ import annotations

@@ -1,23 +1,21 @@
 """Loads HotpotQA, Bamboogle, MuSiQue and 2WikiMultihopQA: multi-hop questions over Wikipedia.
 
-Supported layouts: ``hotpot_{train_v1.1,dev_distractor_v1,dev_fullwiki_v1,test_fullwiki_v1}
-.json``, as released, a list of ``{_id, question, answer, type, level, supporting_facts, context}``;
-and FlashRAG's ``hotpotqa/{train,dev}.jsonl``. The test split has no published answers.
+Supported layouts, of which each set has the released one and that of FlashRAG:
 
-Supported layouts: ``Bamboogle Prerelease - Sheet1.csv``, as released, with the columns
-``Question`` and ``Answer``; and FlashRAG's ``bamboogle/test.jsonl``. Neither contains sub-queries,
-articles or other forms of an answer.
+- HotpotQA: ``hotpot_{train_v1.1,dev_distractor_v1,dev_fullwiki_v1,test_fullwiki_v1}.json``, a list
+  of ``{_id, question, answer, type, level, supporting_facts, context}``; and
+  ``hotpotqa/{train,dev}.jsonl``;
+- Bamboogle: ``Bamboogle Prerelease - Sheet1.csv`` with the columns ``Question`` and ``Answer``; and
+  ``bamboogle/test.jsonl``. Neither contains sub-queries, articles or other forms of an answer;
+- MuSiQue: ``musique_ans_v1.0_{train,dev,test}.jsonl`` (or ``musique_full_…``), also in ``data/``;
+  and ``musique/{train,dev}.jsonl``, which contains only the supporting paragraphs. Rows of
+  ``musique_full`` that cannot be answered from their paragraphs are skipped;
+- 2WikiMultihopQA: ``{train,dev,test}.json``, a list of ``{_id, question, answer, answer_id, type,
+  supporting_facts, context, evidences, …}``, also in ``data/``, with the answers' aliases from
+  ``id_aliases.json`` (lines ``{Q_id, aliases, demonyms}``) if it is in the same folder; and
+  ``2wikimultihopqa/{train,dev}.jsonl``.
 
-Supported layouts: ``musique_ans_v1.0_{train,dev,test}.jsonl`` (or ``musique_full_…``), as
-released, also in ``data/``; and FlashRAG's ``musique/{train,dev}.jsonl``, which contains only the
-supporting paragraphs. The test split has no published answers.
-
-Rows of ``musique_full`` that cannot be answered from their paragraphs are skipped.
-
-Supported layouts: ``{train,dev,test}.json``, as released, a list of ``{_id, question, answer,
-answer_id, type, supporting_facts, context, evidences, …}``, also in ``data/``, with the answers'
-aliases from ``id_aliases.json`` (lines ``{Q_id, aliases, demonyms}``) if it is in the same folder;
-and FlashRAG's ``2wikimultihopqa/{train,dev}.jsonl``. The test split has no published answers.
+The test splits of HotpotQA, MuSiQue and 2WikiMultihopQA have no published answers.
 """
 
 from __future__ import annotations

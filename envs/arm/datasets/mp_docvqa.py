@@ -1,7 +1,7 @@
 """Loads and scores MP-DocVQA (Tito et al., arXiv 2212.05935): questions about scans, by ANLS.
 
-Source: Biten et al., "Scene Text Visual Question Answering" (2019), eq. 1; DocVQA and MP-DocVQA use
-it with the threshold 0.5.
+ANLS is the average normalized Levenshtein similarity of Biten et al., "Scene Text Visual Question
+Answering" (2019), eq. 1; DocVQA and MP-DocVQA use it with the threshold 0.5.
 
 Supported layouts; ``<split>`` is ``train``, ``val`` or ``test``:
 

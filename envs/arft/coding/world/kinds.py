@@ -11,7 +11,7 @@ Images of data sets draw from `MILD`, because their legibility after a repair is
 
 A `Distortion` contains all parameters, so that `apply` creates the same pixels from the same image.
 The paper names the kinds; their parameters and ranges are ours, because its builder was not
-published (`visenv.envs.arft.coding.world.kinds`).
+published.
 
 ================  =========================================  =====================================
 name              parameters                                 repair
