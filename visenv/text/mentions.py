@@ -12,9 +12,6 @@ from typing import Literal
 
 from visenv.text.words import CJK
 
-MOST_LABELS = 255
-"""Number of candidates that can be mentioned."""
-
 UNKNOWN = 255
 """The label of a candidate that does not exist."""
 
@@ -56,7 +53,7 @@ def mention(label: int | None, kind: Literal["bare", "marked", "text"] = "bare")
     """Return the character for a mention of a candidate.
 
     Args:
-        label: The index of the candidate, below `MOST_LABELS`; None for one that does not exist.
+        label: The index of the candidate, below 255; None for one that does not exist.
         kind: ``"bare"`` for a name that may mean something else in a sentence (``B``); ``"marked"``
             for a name in brackets (``(B)``); ``"text"`` for the text of the candidate. The latter
             two are firm.
