@@ -1,4 +1,4 @@
-"""Translates ALFRED's tasks to goals over the objects of a scene, and tracks their states.
+"""Translates ALFRED's seven types of tasks to goals over the objects of a scene.
 
 The numbers of conditions are ALFRED's: one for each fact, and, if an object must also have a state,
 one for the conjunction.
@@ -13,11 +13,8 @@ from visenv.errors import DataError
 
 from ...world.goals import Clause, Fact, Goal
 from ...world.house import FurnishedHouse
-from .scene import BASINS, Scene
 
 _IN, _SLICED = Fact("in", ("?0", "?1")), Fact("sliced", ("?0",))
-
-_HEATERS = ("Microwave", "StoveBurner")
 
 
 class _Params:
@@ -141,67 +138,3 @@ def planned_goal(house: FurnishedHouse, task: str, params: Mapping[str, Any]) ->
         moved = Clause("exists", ((vessel,), read.parents), (_IN,))
         return Goal((read.some(Fact("in", ("?0", vessel))), moved))
     return alfred_goal(house, task, params)
-
-
-class Tracker:
-    """Tracks the effects of the appliances of a scene.
-
-    A microwave or burner heats the objects in it when it is turned on, a fridge cools the objects
-    in it when it is closed, and a faucet cleans the objects in the nearest basin when it is turned
-    on. An object that is put into a running appliance is heated or cleaned, too.
-
-    Args:
-        scene: The scene.
-
-    Attributes:
-        hot: Ids of heated objects.
-        cold: Ids of cooled objects.
-        clean: Ids of cleaned objects.
-        delivered: Every object with every receptacle that it was put into, by name.
-    """
-
-    def __init__(self, scene: Scene) -> None:
-        self.scene = scene
-        self.hot: set[str] = set()
-        self.cold: set[str] = set()
-        self.clean: set[str] = set()
-        self.delivered: set[tuple[str, str]] = set()
-
-    def turned_on(self, identity: str) -> None:
-        """Record that an appliance was turned on."""
-        kind = self.scene.kind_of(identity)
-        if kind in _HEATERS:
-            self._heat(self.scene.all_contents(identity))
-        elif kind == "Faucet":
-            basin = self.scene.basin_under(identity)
-            self.clean |= set(self.scene.all_contents(basin)) if basin else set()
-
-    def closed(self, identity: str) -> None:
-        """Record that a receptacle was closed."""
-        if self.scene.kind_of(identity) == "Fridge":
-            inside = set(self.scene.all_contents(identity))
-            self.cold |= inside
-            self.hot -= inside
-
-    def put(self, identity: str) -> None:
-        """Record that an object was put down."""
-        scene = self.scene
-        carried = [identity, *scene.all_contents(identity)]
-        holders = scene.holders_of(identity)
-        self.delivered |= {
-            (scene.name_of(each), scene.name_of(holder)) for each in carried for holder in holders
-        }
-        for holder in holders:
-            kind = scene.kind_of(holder)
-            if kind in _HEATERS and scene.by_id[holder].get("isToggled"):
-                self._heat(carried)
-            elif kind in BASINS and any(
-                scene.by_id[each].get("isToggled") and scene.basin_under(each) == holder
-                for each in scene.by_id
-                if scene.by_id[each]["objectType"] == "Faucet"
-            ):
-                self.clean |= set(carried)
-
-    def _heat(self, identities: list[str]) -> None:
-        self.hot |= set(identities)
-        self.cold -= set(identities)

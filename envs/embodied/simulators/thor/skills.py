@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .actions import Skill
-from .alfred_goals import Tracker
 from .body import ActionExecutor, ActionResult, Body
 from .scene import Point, Scene
+from .tracker import Tracker
 
 TRIES = 20
 """Maximum number of reachable positions that are tried to see an object."""
