@@ -14,7 +14,7 @@ import pytest
 from visenv.envs.embodied.simulators import thor
 from visenv.envs.embodied.simulators.thor.actions import all_actions, parse_action
 from visenv.envs.embodied.simulators.thor.alfred_goals import alfred_goal
-from visenv.envs.embodied.simulators.thor.player import packed
+from visenv.envs.embodied.simulators.thor.fifo import packed
 from visenv.envs.embodied.simulators.thor.scene import Scene
 from visenv.envs.embodied.simulators.thor.scene_house import scene_house
 from visenv.envs.embodied.simulators.thor.skills import Skills
