@@ -37,7 +37,7 @@ CORE = Family(
         "SumTruth": "visenv.testing.toy:SumTruth",
     },
     curation={
-        "questions": "visenv.curation.places:Questions",
+        "questions": "visenv.curation.questions:Questions",
         "trajectories": "visenv.curation.trajectories:Trajectories",
         "filter": "visenv.curation.trajectories:Filter",
         "export": "visenv.curation.export:Export",

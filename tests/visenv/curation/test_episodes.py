@@ -15,7 +15,8 @@ from tests.hostile_rows import hostile
 from tests.tiny_models import tiny_model
 from visenv.curation.export import Export, Layout, conversations
 from visenv.curation.lines import InputRow, JsonLines, write_lines
-from visenv.curation.places import Questions, members, seed_lines
+from visenv.curation.places import members, seed_lines
+from visenv.curation.questions import Questions
 from visenv.curation.trajectories import Filter, Trajectories
 from visenv.envs.arm.ground_truth import JudgingTruth
 from visenv.episodes import episode_to_json, read_episodes, save_images
