@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from visenv.simulators.installation import SimulatorParts
+from visenv.simulators.survey import SimulatorParts
 
 LIBERO = SimulatorParts(
     packages=("hf-libero", "libero"),

@@ -116,7 +116,7 @@ def test_ids_are_registered_with_their_makers() -> None:
         assert registration.env_spec(env_id).entry_point == entry.entry_point
 
 
-CORE_FILES = ("visenv/registration.py", "visenv/cli", "visenv/simulators/installation.py")
+CORE_FILES = ("visenv/registration.py", "visenv/cli", "visenv/simulators/survey.py")
 NAMES = (*(package.rpartition(".")[2] for package in PACKAGES), "house", "armbench")
 FAMILY_NAMES = re.compile(rf"\b({'|'.join(NAMES)})\b", re.IGNORECASE)
 

@@ -17,7 +17,7 @@ from visenv.makers import env_maker, make_policy
 from visenv.records import truth_from_json, truth_to_json
 from visenv.registration import POLICIES, env_spec, load, register
 from visenv.rollout.vector_env import EpisodePool
-from visenv.simulators.installation import survey
+from visenv.simulators.survey import survey
 from visenv.testing.toy import ENV_ID, Adder, make
 
 Install = Callable[..., None]

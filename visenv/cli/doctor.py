@@ -108,7 +108,7 @@ def print_simulators() -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from visenv.simulators.installation import survey
+    from visenv.simulators.survey import survey
 
     table = Table("simulators", "", "", box=None, pad_edge=False, show_header=False)
     for finding in survey():
@@ -162,7 +162,7 @@ class SimulatorsCommand:
         Raises:
             RunError: If a package cannot be installed.
         """
-        from visenv.simulators.installation import install
+        from visenv.simulators.install import install
         from visenv.simulators.settings import INTERPRETER_VARIABLE, default_folder
 
         if self.action == "list":

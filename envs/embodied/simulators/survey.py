@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from visenv.simulators.installation import SimulatorParts
+from visenv.simulators.survey import SimulatorParts
 
 PLAYER_VARIABLE = "VISENV_THOR_PLAYER"
 """Environment variable with the Unity player of AI2-THOR."""

@@ -11,7 +11,7 @@ import pytest
 
 from visenv.envs.embodied.simulators.survey import PLAYER_VARIABLE
 from visenv.errors import RunError
-from visenv.simulators import installation
+from visenv.simulators import install, survey
 
 ROOT = Path(__file__).parents[3]
 
@@ -34,8 +34,8 @@ def commands(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[list[str]]
 def test_pytorch_comes_first_and_alone_from_its_index(
     commands: list[list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(installation, "find_library", lambda name: "libOSMesa.so.8")
-    installation.install(tmp_path / "venv", "https://index.invalid/cpu", lambda text: None)
+    monkeypatch.setattr(install, "find_library", lambda name: "libOSMesa.so.8")
+    install.install(tmp_path / "venv", "https://index.invalid/cpu", lambda text: None)
     venv, torch, rest = commands
     assert venv[1:] == ["-m", "venv", "--clear", str(tmp_path / "venv")]
     assert torch[-3:] == ["--index-url", "https://index.invalid/cpu", "torch==2.13.0"]
@@ -46,17 +46,17 @@ def test_pytorch_comes_first_and_alone_from_its_index(
 def test_complete_installation_is_left_as_it_is(
     commands: list[list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(installation, "find_library", lambda name: "libOSMesa.so.8")
+    monkeypatch.setattr(install, "find_library", lambda name: "libOSMesa.so.8")
     for _ in range(2):
-        installation.install(tmp_path / "venv", say=lambda text: None)
+        install.install(tmp_path / "venv", say=lambda text: None)
     assert len(commands) == 3
 
 
 def test_missing_library_is_unpacked_into_the_environment(
     commands: list[list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(installation, "find_library", lambda name: None)
-    installation.install(tmp_path / "venv", say=lambda text: None)
+    monkeypatch.setattr(install, "find_library", lambda name: None)
+    install.install(tmp_path / "venv", say=lambda text: None)
     assert ["apt-get", "download", "libosmesa6", "libglapi-mesa", "libllvm15"] in commands
 
 
@@ -68,8 +68,8 @@ def test_failed_command_shows_its_last_output(
 
     monkeypatch.setattr(subprocess, "run", fail)
     with pytest.raises(RunError, match="No space left on device"):
-        installation.install(tmp_path / "venv", say=lambda text: None)
-    assert not (tmp_path / "venv" / installation.STAMP).exists()
+        install.install(tmp_path / "venv", say=lambda text: None)
+    assert not (tmp_path / "venv" / install.STAMP).exists()
 
 
 def test_survey_names_what_is_missing_and_how_to_get_it(
@@ -77,7 +77,7 @@ def test_survey_names_what_is_missing_and_how_to_get_it(
 ) -> None:
     monkeypatch.setenv("VISENV_SIMULATORS", str(tmp_path / "none"))
     monkeypatch.delenv(PLAYER_VARIABLE, raising=False)
-    found = {finding.name: finding for finding in installation.survey()}
+    found = {finding.name: finding for finding in survey.survey()}
     assert not found["interpreter"].there
     assert "make simulators" in found["interpreter"].detail
     assert PLAYER_VARIABLE in found["Unity player of AI2-THOR"].detail
@@ -85,7 +85,7 @@ def test_survey_names_what_is_missing_and_how_to_get_it(
 
 @pytest.mark.component("libero", "robosuite", "mujoco", "osmesa")
 def test_survey_lists_the_packages_of_the_simulators(simulator_interpreter: str) -> None:
-    found = {finding.name: finding for finding in installation.survey()}
+    found = {finding.name: finding for finding in survey.survey()}
     assert found["interpreter"].detail.startswith(simulator_interpreter)
     assert found["robosuite"].detail == "1.4.0"
     assert found["OpenGL"].there
