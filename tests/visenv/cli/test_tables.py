@@ -24,7 +24,7 @@ from visenv.scorers.evaluation import JudgeItem
 from visenv.testing import toy
 from visenv.types import Reply, Sampling, TurnRequest
 
-HERE = "tests.visenv.cli.test_failures"
+HERE = "tests.visenv.cli.test_tables"
 TOY = "visenv.testing.toy:make"
 SUITE = Suite("Toy", (SuiteColumn("Sums", TOY),))
 
