@@ -24,7 +24,7 @@ JOBS ?= 3
 
 # Paths are relative, so the name of the folder of the clone may contain spaces.
 BIN := .venv/bin
-# Modules are compiled when they are first imported: most of the 39,000 modules never are (2 minutes).
+# pip does not compile the 39,000 modules (2 minutes): Python compiles a module when it is first imported, and most are never imported.
 PIP := $(BIN)/python -m pip --disable-pip-version-check install -qq --no-compile --constraint constraints/cpu.txt
 SIMULATORS_PIP := .venv-simulators/bin/python -m pip --disable-pip-version-check install -qq --no-deps
 VERL_PIP := .venv-verl/bin/python -m pip --disable-pip-version-check install -qq --no-deps
@@ -159,7 +159,8 @@ train: .venv/.train
 # ------------------------------------------------------------------------------------------------------ checks
 # Fast stages run first.
 
-# mypy runs while the packages of verl and of the simulators are downloaded, and while the tests are collected. A table of the minutes is printed at the end.
+# mypy runs while the packages of verl and of the simulators are downloaded, and while the tests are collected. A table of the minutes
+# is printed at the end.
 test: .venv/.python
 	@$(BIN)/python tests/stages.py "$(MAKE)" 'set-up=.venv chromium osmesa' lint 'types=-j4 type .venv-verl .venv-simulators collection' imports pytest verl
 
@@ -191,7 +192,7 @@ PYTEST := OMP_NUM_THREADS=$${OMP_NUM_THREADS:-1} $(BIN)/python -m pytest -n $(JO
 pytest: .venv
 	$(PYTEST) $(ARGS)
 
-# Compiles all test files once. Otherwise each test process of a new clone compiles them (12 s).
+# Collecting the tests compiles all test files. Otherwise each test process of a new clone would compile them (12 s).
 collection: .venv
 	@$(BIN)/python -m pytest -q --collect-only >/dev/null
 

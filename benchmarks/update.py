@@ -233,7 +233,7 @@ def measure(
         shape: The shape of the group.
         members: Number of members of the group.
         work: What is measured, see `Step.take`; the last is ``"update"``.
-        summary: Makes one number of those of all rounds.
+        summary: Reduces the numbers of all rounds to one number.
     """
     for way, process in processes.items():
         process.submit(prepare, way, options, shape, members).result()
@@ -250,12 +250,12 @@ def measure(
         first = torch.load(Path(scratch) / "shared")
         for way in processes:
             apart[way] = difference(torch.load(Path(scratch) / way), first)
-    medians = {
+    costs = {
         name: {way: Taken(*map(summary, zip(*each, strict=True)))
                for way, each in ways.items()}
         for name, ways in taken.items()
     }  # fmt: skip
-    return medians, apart
+    return costs, apart
 
 
 def difference(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> float:

@@ -18,6 +18,12 @@ def world_size() -> int:
     return int(os.environ.get("WORLD_SIZE", "1"))
 
 
+def local_rank() -> int | None:
+    """Return the rank of this process among those of its machine; None without a launcher."""
+    local = os.environ.get("LOCAL_RANK")
+    return None if local is None else int(local)
+
+
 def is_first() -> bool:
     """Return whether this process is the first of its run, which writes the files."""
     return rank() == 0
@@ -25,4 +31,4 @@ def is_first() -> bool:
 
 def is_launched() -> bool:
     """Return whether a launcher has started this process."""
-    return "LOCAL_RANK" in os.environ
+    return local_rank() is not None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import os
 from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
@@ -18,6 +17,7 @@ from visenv.data.source import Source
 from visenv.env import VisEnv
 from visenv.errors import ConfigurationError
 from visenv.evaluation.controls import controlled
+from visenv.launcher import local_rank
 from visenv.makers import (
     check_arguments,
     check_model_name,
@@ -174,11 +174,11 @@ def make_policy(recipe: Recipe, model: str | Path, freeze_vision: bool) -> Train
     options = dict(told.options)
     if told.lora_rank:
         options["lora"] = {**options.get("lora", {}), "rank": told.lora_rank}
-    gpu = os.environ.get("LOCAL_RANK")
+    gpu = local_rank()
     try:
         policy: TrainablePolicy[Any] = load("policy", "transformers")(
             model,
-            device=f"cuda:{gpu}" if gpu and told.device == "cuda" else told.device,
+            device=f"cuda:{gpu}" if gpu is not None and told.device == "cuda" else told.device,
             dtype=told.dtype,
             freeze_vision=freeze_vision,
             **options,

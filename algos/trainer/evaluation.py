@@ -24,6 +24,7 @@ from visenv.files import empty_folder, output_folder, write_text
 from visenv.policy import Policy, TrainablePolicy
 from visenv.rollout import MakeEnv
 from visenv.types import Episode, Sampling
+from visenv.worlds.recent import SAMPLES_AT_ONCE
 
 from .backend import TrainingBackend
 from .checkpoint import publish, save_weights
@@ -33,11 +34,6 @@ from .placement import Placement
 
 WAYS = ("greedy", "sampled")
 """The sampling modes in which held-out samples are played."""
-
-
-# Worlds keep recent scenes in memory (`visenv.worlds.recent`), 64 of the main job. The second mode
-# plays the scenes of the first one while they are kept, so that each scene is drawn once.
-_SAMPLES_AT_ONCE = 64
 
 
 class HeldOutEpisodes(NamedTuple):
@@ -200,10 +196,11 @@ def play_held_out(
             specs = places(env, episodes)[rank::count]
         with closing(placement.collector(make_env, policy)) as collector:
             played: dict[str, list[Episode]] = {way: [] for way in WAYS}
-            for start in range(0, len(specs), _SAMPLES_AT_ONCE):
+            for start in range(0, len(specs), SAMPLES_AT_ONCE):
+                some = specs[start : start + SAMPLES_AT_ONCE]
                 for way, heat in zip(WAYS, (0.0, temperature), strict=True):
                     collector.sampling = Sampling(heat, max_tokens)
-                    played[way] += collector.episodes(specs[start : start + _SAMPLES_AT_ONCE])
+                    played[way] += collector.episodes(some)
         for way, way_episodes in played.items():
             yield HeldOutEpisodes(name, way, way_episodes)
 

@@ -17,6 +17,7 @@ from datetime import timedelta
 from typing import Any
 
 from visenv.errors import RunError
+from visenv.launcher import rank, world_size
 from visenv.terminal import printable_lines
 
 PATIENCE = 45.0
@@ -38,7 +39,7 @@ def watched_rendezvous() -> Iterator[None]:
     if int(os.environ.get("GROUP_WORLD_SIZE", "1")) < 2:
         yield
         return
-    watch = RendezvousWatch(_store(), int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]))
+    watch = RendezvousWatch(_store(), rank(), world_size())
     try:
         yield
     except (RuntimeError, ValueError) as error:

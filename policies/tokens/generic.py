@@ -77,29 +77,29 @@ class GenericFamily:
         self._tokenizer = checkpoint.processor.tokenizer
         self._template_id = checkpoint.template.image_id
         self._placeholder_id = _placeholder_of(checkpoint, "image")
-        self._video_id = _placeholder_of(checkpoint, "video") if videos else None
+        self._video_ids = (_placeholder_of(checkpoint, "video"),) if videos else ()
         self._patch = _patch_size(checkpoint.config)
         self._known: LRUCache[str, Processed] = LRUCache(capacity, _nbytes)
 
     @property
     def template_ids(self) -> tuple[int, ...]:
         """Return the tokens that the chat template writes for an image and for a video."""
-        return (self._template_id, *([] if self._video_id is None else [self._video_id]))
+        return (self._template_id, *self._video_ids)
 
     @property
     def placeholder_ids(self) -> tuple[int, ...]:
         """Return the tokens that are replaced by features of images and of videos."""
-        return (self._placeholder_id, *([] if self._video_id is None else [self._video_id]))
+        return (self._placeholder_id, *self._video_ids)
 
     @property
     def takes_videos(self) -> bool:
         """Return whether videos are shown natively."""
-        return self._video_id is not None
+        return bool(self._video_ids)
 
     def fingerprint(self, with_videos: bool) -> str:
         """Return a fingerprint of the processors and their settings, for images or for both."""
         images = fingerprint_of(self._processor.image_processor)
-        if not with_videos or self._video_id is None:
+        if not with_videos or not self._video_ids:
             return images
         return f"{images}+{fingerprint_of(self._processor.video_processor)}"
 
@@ -172,8 +172,9 @@ class GenericFamily:
         """Return the token that the template writes for an item, and that of its features."""
         if isinstance(item, Image):
             return self._template_id, self._placeholder_id
-        assert self._video_id is not None, "sessions without video tokens show frames"
-        return self._video_id, self._video_id
+        assert self._video_ids, "sessions without video tokens show frames"
+        (video_id,) = self._video_ids
+        return video_id, video_id
 
     def _process(self, item: Visual) -> Processed:
         known = self._known.get(item.sha256)

@@ -11,8 +11,7 @@ for decoding; here both parts stay in one softmax, so that PyTorch computes the 
 `attend_windows` computes the attention of the vision tower. Windows or images of equal size form
 one batch. Qwen2.5-VL attends within windows of 8 by 8 patches in most layers. Windows at the right
 and lower edges are smaller, so that there are only a few sizes. Qwen3-VL attends within whole
-images. transformers itself calls PyTorch's attention once for each
-window.
+images. transformers itself calls PyTorch's attention once for each window.
 """
 
 from __future__ import annotations

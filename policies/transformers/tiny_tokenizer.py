@@ -24,6 +24,7 @@ from visenv.registration import load
 from visenv.rollout import Collector, Env, EpisodeSpec, Mixture
 from visenv.seeding import seeds
 from visenv.types import Episode, Malformed, Message, Turn
+from visenv.worlds.recent import SAMPLES_AT_ONCE
 
 CONTROL_TOKENS = (
     "<|endoftext|>",
@@ -63,8 +64,6 @@ _PIECE = re.compile(r"</?\w+>|(?:\"?[\[\]{}, ]*\"\w+\": ?[\[{]*)+\"?(?!\w+\":)")
 
 _SEED = 0x70CE
 """Seed of the episodes."""
-
-_SEEDS_AT_ONCE = 32
 
 
 class TokenizerTexts(NamedTuple):
@@ -111,18 +110,15 @@ def collect_texts(
 
 
 def _play(make_env: Callable[[], Env], seeds: Sequence[int]) -> dict[str, list[Episode]]:
-    """Return the episodes of each player.
-
-    All players play some seeds before the next ones, because worlds keep only recent samples.
-    """
+    """Return the episodes of each player; all players play the same seeds."""
     with ExitStack() as stack:
         collectors = {
             player: stack.enter_context(closing(Collector(make_env, load("policy", player)())))
             for player in _players(make_env)
         }
         played: dict[str, list[Episode]] = {player: [] for player in collectors}
-        for start in range(0, len(seeds), _SEEDS_AT_ONCE):
-            specs = [EpisodeSpec(seed) for seed in seeds[start : start + _SEEDS_AT_ONCE]]
+        for start in range(0, len(seeds), SAMPLES_AT_ONCE):
+            specs = [EpisodeSpec(seed) for seed in seeds[start : start + SAMPLES_AT_ONCE]]
             for player, collector in collectors.items():
                 played[player] += collector.episodes(specs)
     return played

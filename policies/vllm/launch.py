@@ -18,6 +18,7 @@ from contextlib import contextmanager
 
 import torch
 
+from visenv.launcher import local_rank
 from visenv.socket_folder import socket_folder
 
 _OF_LAUNCHERS = (
@@ -88,10 +89,10 @@ def own_gpu() -> int | None:
     """
     if not torch.cuda.is_available():
         return None
-    local = os.environ.get("LOCAL_RANK")
+    local = local_rank()
     if local is None:
         return torch.cuda.current_device()
-    return int(local) % torch.cuda.device_count()
+    return local % torch.cuda.device_count()
 
 
 def narrowed(environment: Mapping[str, str], gpu: int | None) -> dict[str, str]:

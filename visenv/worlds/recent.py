@@ -12,6 +12,10 @@ from visenv.types import Sample
 
 _MOST_BYTES = 256 * 2**20
 
+SAMPLES_AT_ONCE = 64
+"""Number of samples that several players play before any of them plays the next ones: the scenes of
+the main job that the cache holds. Each scene is then drawn once."""
+
 
 class RecentSamples:
     """Caches samples by the state that generated them, up to 256 MiB of pixels.

@@ -113,7 +113,7 @@ def test_reset_equals_that_of_a_fresh_simulator_to_the_bit(env: gym.Env[Any, Any
         pool.close()
 
 
-@pytest.mark.soak  # House pickles in make test
+@pytest.mark.soak  # `make test` pickles House in mid-episode
 def test_pickle_in_mid_episode_continues_bitwise(env: gym.Env[Any, Any]) -> None:
     env.reset(seed=0, options={"index": 0})
     env.step(CHUNK)

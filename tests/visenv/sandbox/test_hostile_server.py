@@ -217,7 +217,7 @@ def test_memory_that_programs_are_copied_from_has_no_trace_of_earlier_ones(
 
 
 def _waiting(server: int) -> list[bytes]:
-    """Return the memory of the children of the server, of which at least one waits."""
+    """Return the memory of each child of the server; wait until there is a child."""
     held: list[bytes] = []
     while not held:
         for process in children(server):
