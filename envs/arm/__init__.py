@@ -66,6 +66,7 @@ FAMILY = Family(
         "arm-reasoning": "visenv.envs.arm.suites:REASONING",
     },
     recipes={
+        "arm_if_tiny": "visenv.recipes:arm_if_tiny.toml",
         "arm_thinker": "visenv.recipes:arm_thinker.toml",
         "arm_thinker_tiny": "visenv.recipes:arm_thinker_tiny.toml",
     },

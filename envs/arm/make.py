@@ -130,6 +130,7 @@ def make_doc(
 def make_if(
     *,
     data: str | Source = "procedural",
+    checks: Sequence[str] | None = None,
     dialect: Literal["strict", "arm", "mmif"] = "strict",
     **settings: Unpack[ArmSettings],
 ) -> gym.Env[Observation, str]:
@@ -138,6 +139,8 @@ def make_if(
     Args:
         data: ``"procedural"`` (texts that satisfy or violate a constraint by construction), a
             data set in a local folder such as ``"armbench:<folder>"``, or a `Source`.
+        checks: Names of the checks that decide procedural samples; by default all 19. The policy
+            has all tools.
         dialect: How the text checks parse a text, see `visenv.checks`; it also determines the
             verdicts of procedural texts.
         **settings: The arguments that `ArmSettings` lists.
@@ -145,6 +148,7 @@ def make_if(
     Raises:
         ConfigurationError: If the value of an option is invalid.
         DataError: If the data set cannot be read.
+        UnknownNameError: If there is no such check.
     """
     from .env.instruction import ArmIF
     from .tools.text_checks import text_check_tools
@@ -152,7 +156,7 @@ def make_if(
 
     chosen = choose("visenv/ArmIF-v0", make_if, settings)
     source = (
-        ConstraintWorld(dialect=dialect)
+        ConstraintWorld(checks, dialect)
         if data == "procedural"
         else _opened(data, INSTRUCTIONS, "multimodal_instruction_following")
     )

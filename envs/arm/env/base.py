@@ -191,12 +191,16 @@ class JudgingEnv(ArmEnv):
             # it learns to look a word up.
             right = verdict.replace("True", "1")
             compared = [
-                f"{text} {'yes' if str(number) == right else 'no'}"
-                for number, text in enumerate(self.truth.candidates, start=1)
+                f"{response} {'yes' if str(number) == right else 'no'}"
+                for number, response in enumerate(self.compared(), start=1)
             ]
             return f" {', '.join([fact, *compared] if fact else compared)} "
         seen = f"It is {fact}; so" if fact else "So"
         return f" I have seen enough to judge. {seen} the judgment is {verdict}. "
+
+    def compared(self) -> Sequence[str]:
+        """Return how the thoughts of the oracle name the responses: by their texts."""
+        return self.truth.candidates
 
     @override
     def random_answer(self, rng: np.random.Generator) -> str:

@@ -86,6 +86,11 @@ class ArmIF(JudgingEnv):
     )
 
     @override
+    def compared(self) -> list[str]:
+        """Return the names of the responses, whose texts are too long to repeat."""
+        return candidate_names(self.sample)
+
+    @override
     def oracle_calls(self) -> list[ToolCall]:
         """Return the call of the check that decides the constraint, if there is one."""
         check = self.truth.check

@@ -152,14 +152,15 @@ class ConstraintWorld:
 
     ground_truth = JudgingTruth
 
-    def __init__(self, checks: Sequence[str] = tuple(MAKERS), dialect: Dialect = "strict") -> None:
-        if not checks:
+    def __init__(self, checks: Sequence[str] | None = None, dialect: Dialect = "strict") -> None:
+        names = tuple(MAKERS) if checks is None else checks
+        if not names:
             raise ConfigurationError(
                 f"checks must contain at least one check, got none. Known: {', '.join(MAKERS)}."
             )
         if dialect not in DIALECTS:
             raise UnknownNameError("dialect of the text checks", str(dialect), DIALECTS)
-        self.checks = tuple(find_check(name).name for name in checks)
+        self.checks = tuple(find_check(name).name for name in names)
         self.dialect = dialect
         self._makers = {**MAKERS, **edges.LITERAL} if dialect == "mmif" else MAKERS
 
