@@ -21,6 +21,7 @@ from visenv.algos.comparison.tasks import (
     read_task,
     with_algorithm,
 )
+from visenv.algos.experiment.recipe_files import recipe_path
 from visenv.checksums import sealed
 from visenv.errors import ConfigurationError, DataError, RunError, UnknownNameError
 
@@ -98,8 +99,10 @@ def test_quick_comparison_has_two_tasks_and_one_seed() -> None:
 
 def test_only_tasks_with_its_demonstrations_have_filtered_sft() -> None:
     plans = planned([], [], [0], [], quick=False)
-    with_it = {plan.task.name for plan in plans if plan.algorithm == "filtered_sft"}
-    assert {*TASKS} - with_it == {"arft_coding"}
+    assert {*TASKS} == {plan.task.name for plan in plans if plan.algorithm == "filtered_sft"}
+    other = str(recipe_path("groundlight_tiny"))  # has no controls
+    plans = planned([], [other], [0], [], quick=False)
+    assert [plan.algorithm for plan in plans] == ["grpo", "rejection_sampling"]
 
 
 def test_sizes_of_groups_are_checked_before_training() -> None:

@@ -225,6 +225,24 @@ def test_constraint_is_shown(preset: str) -> None:
         assert judge.sample.ground_truth.constraint in observation["text"]
 
 
+def test_constraints_are_those_asked_for() -> None:
+    name = "check_whether_has_no_arabic_number_in_response"
+    env, judge = made("ArmIF", checks=[name])
+    for seed in range(5):
+        env.reset(seed=seed)
+        assert judge.truth.check.name == name
+    with pytest.raises(UnknownNameError, match="no text check"):
+        made("ArmIF", checks=["check_rhymes"])
+
+
+def test_small_model_names_the_text_that_it_judges() -> None:
+    env, judge = made("ArmIF", preset="tiny")
+    env.reset(seed=0)
+    env.step(judge.grammar.compose(judge.oracle_turn()))
+    verdict = "yes" if judge.sample.answers[0].endswith("True") else "no"
+    assert judge.oracle_turn().thought == f" text_0 {verdict} "
+
+
 @pytest.mark.parametrize("name", ["ArmZoom", "ArmPreference"])
 def test_oracle_answers_where_there_is_no_image(name: str) -> None:
     sample = judging_sample(
