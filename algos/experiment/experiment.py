@@ -227,13 +227,7 @@ class Experiment:
     # ------------------------------------------------------------------ evaluation
 
     def _evaluate(self, label: str, control: str = "", policy: Policy[Any] | None = None) -> None:
-        """Score a policy on the held-out episodes, unless the scores are known.
-
-        Args:
-            label: The label of the scores in the table.
-            control: A control of `visenv.evaluation.controls`.
-            policy: The policy; by default the trained policy.
-        """
+        """Score a policy, by default the trained one, on the held-out episodes, unless known."""
         if label in self.results.scores:
             return
         folder = evaluation_folder(self.folder, label)
@@ -247,11 +241,7 @@ class Experiment:
             self.console.print(rich_text(f"{label}{named}: {told_ways}"))
 
     def _check_metrics(self, scores: Scores) -> None:
-        """Compare the metrics of the recipe with those of the first evaluation.
-
-        Raises:
-            UnknownNameError: If a metric is missing and looks like a misspelled one.
-        """
+        """Print the absent metrics of the recipe, or raise an error if one looks misspelled."""
         known = {"reward"}
         for ways in scores.values():
             for score in ways.values():

@@ -142,11 +142,7 @@ def make(
 def _procedural(
     preset: MagsPreset, kinds: Sequence[str] | None, samples: int
 ) -> tuple[Source, MagsPreset]:
-    """Return the world, and the preset with a view in which the signs are too small to read.
-
-    Raises:
-        ConfigurationError: If `kinds` is a string, whose letters would be treated as kinds.
-    """
+    """Return the world, and the preset with a view in which the signs are too small to read."""
     if isinstance(kinds, str):
         raise ConfigurationError(f"kinds must be a list such as [{kinds!r}], got {kinds!r}.")
     world = MagsWorld(preset.scenes, **({} if kinds is None else {"kinds": tuple(kinds)}))

@@ -127,8 +127,7 @@ class _Zoom(Tool[ArgumentsT]):
     def _show(self, view: Image, window: Window, detail: dict[str, Any], least: int) -> ToolResult:
         """Cut a window of the view, and enlarge it to the view's long side, but at least `least`.
 
-        Raises:
-            ToolError: If one side of the result would be more than `MOST_ASPECT` times the other.
+        If one side of the result is more than `MOST_ASPECT` times the other, `ToolError` is raised.
         """
         native = self._native or view
         native_window = scale_window(window, view.size, native.size)

@@ -75,8 +75,7 @@ class EnvAdapter:
     def _defer(self) -> RewardWrapper | None:
         """Allow each reward wrapper to defer its rewards, unless an outer wrapper reads them.
 
-        Returns:
-            The outermost reward wrapper, or None.
+        The outermost reward wrapper is returned.
         """
         scorer: RewardWrapper | None = None
         deferrable = True

@@ -203,10 +203,8 @@ def _result_rows(rows: list[Any], path: Path, problems: Problems) -> Iterator[di
 def _metrics(folder: Path, phases: list[str], problems: list[str]) -> Iterator[dict[str, Any]]:
     """Return every logged step; phases are in the order in which they ended, otherwise by age.
 
-    Args:
-        folder: Folder of a run with its own metrics, or with a folder for each phase, or both.
-        phases: The phases that have ended.
-        problems: A text is appended for each line that cannot be read.
+    The folder has its own metrics, or a folder for each phase, or both. A line that cannot be read
+    is appended to the problems.
     """
 
     def age(path: Path) -> tuple[int, float]:

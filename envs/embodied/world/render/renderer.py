@@ -203,10 +203,9 @@ class HouseRenderer:
     def _draw_ids(
         self, state: HouseState, camera: Camera, side: int
     ) -> tuple[Frame, NDArray[np.int32], list[str]]:
-        """Render colors that represent ids; must be called in the OpenGL thread.
+        """Return colors that represent ids; the geom of each, -1 for the background; and its owner.
 
-        Returns:
-            The colors; the geom of each color, -1 for the background; the owner of each geom.
+        The method must be called in the OpenGL thread.
         """
         colors = self._draw(state, camera, side, 0, True)
         import mujoco  # after the first frame, which chooses the OpenGL backend
