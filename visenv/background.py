@@ -34,9 +34,6 @@ class EventLoopThread:
     """Runs an event loop in its own daemon thread, which starts with the first coroutine.
 
     A forked child process starts its own thread.
-
-    Args:
-        name: The thread's name.
     """
 
     def __init__(self, name: str) -> None:

@@ -33,7 +33,6 @@ class ArftPreset:
         turns: Number of turns in an episode.
         tool_characters: Maximum length of the shown output and traceback of a program, or of the
             results of a search.
-        prompt: The style of the prompt.
         world: Name of the procedural world, such as ``"photographs"`` for ArftCoding.
     """
 

@@ -37,7 +37,6 @@ class ArmPreset:
         pages_found: Maximum number of pages that a query shows.
         turns: Number of turns in an episode; the last one has no tools.
         tool_characters: Maximum length of a text from a tool.
-        prompt: The style of the prompt.
         world: Preset of the procedural world.
     """
 

@@ -45,7 +45,6 @@ class TermFact(NamedTuple):
     """Describes a reward term of the environment with its default options.
 
     Attributes:
-        name: The name of the term.
         weight: The weight of the term in the sum.
         summary: The description of the term (`RewardTerm.summary`).
     """

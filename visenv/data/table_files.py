@@ -31,7 +31,6 @@ class TableFile(NamedTuple):
     """Describes a file of rows.
 
     Attributes:
-        path: The file.
         split: The split that all its rows belong to, or ``""`` if that is not known.
     """
 

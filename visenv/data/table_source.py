@@ -26,7 +26,6 @@ class EncodedImages(NamedTuple):
     """Locates images that are not files: they are read from their table again.
 
     Attributes:
-        table: The table.
         key: The key of the row (`visenv.data.tables.DataRow.key`).
     """
 

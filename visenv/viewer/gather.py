@@ -45,7 +45,6 @@ class SavedEpisode(NamedTuple):
 
     Attributes:
         record: The episode in the format of the page.
-        row: The row of the episode in the index.
         text: The searchable text of the episode.
         saved_in: The file of the episode, as named on the page.
         line: The line of the episode in that file, from 0.

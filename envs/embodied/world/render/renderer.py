@@ -134,9 +134,6 @@ def _leaves_process() -> bool:
 class HouseRenderer:
     """Renders one house. OpenGL objects belong to the process, so that the renderer pickles.
 
-    Args:
-        house: The house.
-
     Raises:
         ConfigurationError: If MuJoCo or OpenGL is not installed; the message names the packages.
     """

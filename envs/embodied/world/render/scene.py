@@ -52,9 +52,6 @@ class _Bodies(NamedTuple):
 class HouseScene:
     """Represents a house in MuJoCo.
 
-    Args:
-        house: The house.
-
     Attributes:
         model: The `mujoco.MjModel`.
         data: The `mujoco.MjData`.
