@@ -9,10 +9,9 @@ from typing import Any, Literal, get_args
 import gymnasium as gym
 import numpy as np
 
-from visenv.data.fixed import FixedSamples
 from visenv.data.open import open_data
 from visenv.data.row import ONE_IMAGE
-from visenv.data.source import Source
+from visenv.data.source import FixedSamples, Source
 from visenv.env import Observation
 from visenv.errors import ConfigurationError
 from visenv.presets import check_choice, check_count, choose_preset

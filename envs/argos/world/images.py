@@ -11,8 +11,7 @@ import numpy as np
 from visenv.errors import ConfigurationError
 from visenv.presets import check_choice
 from visenv.types import Image, Sample
-from visenv.worlds.division import drawn_scene
-from visenv.worlds.draws import pick
+from visenv.worlds.draws import drawn_scene, pick
 from visenv.worlds.presets import changed_preset
 from visenv.worlds.recent import RECENT
 
