@@ -63,7 +63,7 @@ _EPISODE_SOURCES = {
     "Played": "RolloutSource",
     "Taken": "OfflineSource",
 }
-"""Old names of the classes in a checkpoint (`visenv.algos.trainer.identity`)."""
+"""Old names of the classes in a checkpoint (`visenv.algos.trainer.checkpoint.identify`)."""
 
 
 def _new_name(name: str, section: str = "") -> str:

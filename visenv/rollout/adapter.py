@@ -26,7 +26,7 @@ from visenv.rewards.terms import as_float
 from visenv.rewards.wrapper import RewardWrapper
 from visenv.rollout.advice import Advisor
 from visenv.rollout.arguments import check_env
-from visenv.sandbox.account import sandbox_waits
+from visenv.sandbox.queue import sandbox_waits
 from visenv.types import AdviceRequest, EpisodeInfo, Failure, StepResult
 from visenv.wrappers import MessageWrapper, changes_steps, check_wrappers, layers
 

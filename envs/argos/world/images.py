@@ -9,10 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from visenv.errors import ConfigurationError
-from visenv.presets import check_choice
+from visenv.presets import changed_preset, check_choice
 from visenv.types import Image, Sample
 from visenv.worlds.draws import drawn_scene, pick
-from visenv.worlds.presets import changed_preset
 from visenv.worlds.recent import RECENT
 
 from ..ground_truth import GroundedTruth
