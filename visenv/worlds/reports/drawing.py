@@ -1,4 +1,9 @@
-"""Draws a report as a PDF with a text layer, by reportlab."""
+"""Draws a report, or its outline, as a PDF by reportlab.
+
+A report has a text layer. Its outline has every page with its title and layout, but without its
+content: an overview of a report shows lines of equal length in place of text, and empty tables and
+charts. Its pixels therefore do not reveal, at any size, the answer to a question.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +12,18 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from visenv.worlds.reports.charts import HEIGHT as CHART_HEIGHT
-from visenv.worlds.reports.charts import bar_chart, curve_chart
-from visenv.worlds.reports.report import Bars, Register, Report, Section, Table
+from visenv.worlds.reports.charts import axes, bar_chart, curve_chart
+from visenv.worlds.reports.report import Bars, Curve, Exhibit, Register, Report, Section, Table
 
 if TYPE_CHECKING:
     from reportlab.pdfgen.canvas import Canvas
+
 
 WIDTH, HEIGHT = 595.0, 842.0  # A4, points
 MARGIN = 56.0
 INNER = WIDTH - 2 * MARGIN
 _TEXT, _LEADING = 10.5, 15.0
+_LINE, _LINES_BEFORE, _LINES_AFTER = 5, 4, 7  # of the outline
 
 
 def draw_report(report: Report) -> bytes:
@@ -26,14 +33,14 @@ def draw_report(report: Report) -> bytes:
     buffer = io.BytesIO()
     canvas = Canvas(buffer, pagesize=(WIDTH, HEIGHT), invariant=True, pageCompression=0)
     canvas.setTitle(f"{report.company} {report.year}")
-    draw_cover(canvas, report)
+    _draw_cover(canvas, report)
     for section in report.sections:
         _draw_section(canvas, report, section)
     canvas.save()
     return buffer.getvalue()
 
 
-def draw_cover(canvas: Canvas, report: Report, names: bool = True) -> None:
+def _draw_cover(canvas: Canvas, report: Report, names: bool = True) -> None:
     """Draw the cover; without `names`, omit the board and the date."""
     canvas.setFillColor(report.accent)
     canvas.rect(0, HEIGHT - 250, WIDTH, 250, stroke=0, fill=1)
@@ -55,10 +62,10 @@ def draw_cover(canvas: Canvas, report: Report, names: bool = True) -> None:
         y = top - 10 - 18 * line
         canvas.drawString(MARGIN, y, section.topic.title)
         canvas.drawRightString(WIDTH - MARGIN, y, str(section.page))
-    draw_footer(canvas, report, 1)
+    _draw_footer(canvas, report, 1)
 
 
-def draw_heading(canvas: Canvas, report: Report, section: Section) -> None:
+def _draw_heading(canvas: Canvas, report: Report, section: Section) -> None:
     """Draw a rule, and the title of a section below it."""
     canvas.setFillColor(report.accent)
     canvas.rect(MARGIN, HEIGHT - 70, INNER, 3, stroke=0, fill=1)
@@ -67,7 +74,7 @@ def draw_heading(canvas: Canvas, report: Report, section: Section) -> None:
 
 
 def _draw_section(canvas: Canvas, report: Report, section: Section) -> None:
-    draw_heading(canvas, report, section)
+    _draw_heading(canvas, report, section)
     canvas.setFillColor("#222222")
     top = _draw_text(canvas, section.opening, HEIGHT - 128)
     canvas.setFont("Helvetica-Bold", 11)
@@ -75,7 +82,7 @@ def _draw_section(canvas: Canvas, report: Report, section: Section) -> None:
     top = _draw_exhibit(canvas, section, report.accent, top - 26)
     top = _draw_text(canvas, section.closing, top - 26)
     _draw_text(canvas, _facts(section), top - 8)
-    draw_footer(canvas, report, section.page)
+    _draw_footer(canvas, report, section.page)
 
 
 def caption(report: Report, section: Section) -> str:
@@ -104,11 +111,11 @@ def _draw_exhibit(canvas: Canvas, section: Section, accent: str, top: float) -> 
     if isinstance(exhibit, Table):
         head = ["Site", *map(str, exhibit.years)]
         rows = zip(exhibit.sites, exhibit.values, strict=True)
-        return draw_table(
+        return _draw_table(
             canvas, [head, *([site, *map(str, row)] for site, row in rows)], accent, top
         )
     if isinstance(exhibit, Register):
-        return draw_table(canvas, [["Work", "Site", "Status"], *exhibit.rows], accent, top)
+        return _draw_table(canvas, [["Work", "Site", "Status"], *exhibit.rows], accent, top)
     chart = (
         bar_chart(exhibit, accent) if isinstance(exhibit, Bars) else curve_chart(exhibit, accent)
     )
@@ -116,7 +123,7 @@ def _draw_exhibit(canvas: Canvas, section: Section, accent: str, top: float) -> 
     return top - CHART_HEIGHT
 
 
-def draw_table(canvas: Canvas, rows: list[Sequence[str]], accent: str, top: float) -> float:
+def _draw_table(canvas: Canvas, rows: list[Sequence[str]], accent: str, top: float) -> float:
     """Draw a table below `top`, with its first row as header; return the y of its lower edge."""
     from reportlab.lib.colors import HexColor
     from reportlab.platypus import Table as DrawnTable
@@ -148,10 +155,53 @@ def _draw_text(canvas: Canvas, text: str, top: float) -> float:
     return float(top - _LEADING * len(lines))
 
 
-def draw_footer(canvas: Canvas, report: Report, page: int) -> None:
+def _draw_footer(canvas: Canvas, report: Report, page: int) -> None:
     """Draw the footer, and end the page."""
     canvas.setFont("Helvetica", 8.5)
     canvas.setFillColor("#666666")
     canvas.drawString(MARGIN, 34, f"{report.company} · {report.year}")
     canvas.drawRightString(WIDTH - MARGIN, 34, f"Page {page}")
     canvas.showPage()
+
+
+def draw_outline(report: Report) -> bytes:
+    """Return the outline as a PDF, which does not depend on any answer."""
+    from reportlab.pdfgen.canvas import Canvas
+
+    buffer = io.BytesIO()
+    canvas = Canvas(buffer, pagesize=(WIDTH, HEIGHT), invariant=True, pageCompression=0)
+    _draw_cover(canvas, report, names=False)
+    for section in report.sections:
+        _outline_section(canvas, report, section)
+    canvas.save()
+    return buffer.getvalue()
+
+
+def _outline_section(canvas: Canvas, report: Report, section: Section) -> None:
+    _draw_heading(canvas, report, section)
+    top = _draw_lines(canvas, _LINES_BEFORE, HEIGHT - 128)
+    top = _outline_exhibit(canvas, section.exhibit, report.accent, top - 26)
+    _draw_lines(canvas, _LINES_AFTER, top - 26)
+    _draw_footer(canvas, report, section.page)
+
+
+def _draw_lines(canvas: Canvas, count: int, top: float) -> float:
+    """Draw gray lines in place of text; return the y of the next line."""
+    canvas.setFillColor("#c4c4c4")
+    for line in range(count):
+        canvas.rect(MARGIN, top - line * _LEADING, INNER, _LINE, stroke=0, fill=1)
+    return top - count * _LEADING
+
+
+def _outline_exhibit(canvas: Canvas, exhibit: Exhibit, accent: str, top: float) -> float:
+    """Draw an empty table, or axes without bars or curve; return the y of the lower edge."""
+    from reportlab.graphics import renderPDF
+
+    if isinstance(exhibit, Bars | Curve):
+        places = exhibit.sites if isinstance(exhibit, Bars) else exhibit.years
+        drawing, _ = axes([""] * len(places))
+        renderPDF.draw(drawing, canvas, MARGIN, top - CHART_HEIGHT)
+        return top - CHART_HEIGHT
+    columns = 3 if isinstance(exhibit, Register) else 1 + len(exhibit.years)
+    rows = len(exhibit.rows if isinstance(exhibit, Register) else exhibit.sites)
+    return _draw_table(canvas, [[""] * columns] * (1 + rows), accent, top)
