@@ -103,7 +103,7 @@ def make(
             "contain: name models with teachers={...} (docs/argos.md), or set reward='outcome'."
         )
     check_choice("empty", empty, ("zero", "skip"))
-    check_choice("mean", mean, ("geometric", "product"))
+    check_choice("mean", mean, get_args(Mean))
     check_choice("pointing_coordinates", pointing_coordinates, get_args(Coordinates))
     if categories not in (2, 3):
         raise ConfigurationError(f"categories must be 2 or 3, got {categories!r}.")

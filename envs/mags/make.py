@@ -96,9 +96,8 @@ def make(
     paid = reward or chosen.reward
     check_choice("reward", paid, ("stage1", "stage2", "outcome"))
     check_choice("compat mode", compat or "paper", ("paper",))
-    check_choice("boxes", boxes, ("policy", "random"))
-    check_choice("crops", crops, ("shown", "hidden"))
-    check_choice("prompt", chosen.prompt, ("stage1", "stage2", "brief"))
+    check_choice("boxes", boxes, get_args(Boxes))
+    check_choice("crops", crops, get_args(Crops))
     source: Source
     if data == "procedural":
         source, chosen = _procedural(chosen, kinds, samples)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args
 
 import numpy as np
 
@@ -44,7 +44,7 @@ class ImageWorld:
 
     def __init__(self, preset: str = "default", split: Split = "ood", **overrides: Any) -> None:
         self.preset = world_preset(IMAGES, preset, QUESTIONS, overrides)
-        check_choice("split", split, ("train", "ood"))
+        check_choice("split", split, get_args(Split))
         self.split: Split = split
 
     def sample(self, rng: np.random.Generator) -> Sample:
