@@ -121,8 +121,9 @@ def test_values_of_a_chart_are_in_no_text(exhibit: type[Bars] | type[Curve]) -> 
 def read_levels(pixels: Pixels, accent: str, count: int) -> list[int]:
     """Return the level of the highest accent pixel in the middle of each label's column.
 
-    The chart is CHART_WIDTH points wide inside margins of 56; its axis starts 34 points to the right
-    of that. The lines for 0 and 60 are found by their gray, so that levels are read as a person reads.
+    The chart is CHART_WIDTH points wide inside margins of 56; its axis starts 34 points further to
+    the right. The lines for 0 and 60 are found by their gray, so that levels are read as a person
+    reads.
     """
     scale = pixels.shape[1] / 595
     color = np.array([int(accent[at : at + 2], 16) for at in (1, 3, 5)])
