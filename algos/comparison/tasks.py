@@ -59,6 +59,7 @@ class TaskRecipes:
     """Holds the settings of a task, from which those of every cell are made.
 
     Attributes:
+        name: The name of the task.
         ability: The ability that a policy learns on the task.
         recipe: The recipe with the phases `WARM_UP` and `TRAINING`, the latter with GRPO.
         filtered: The phase of SFT on the demonstrations with the highest reward; None if the recipe
