@@ -134,11 +134,7 @@ class _Baseline(Policy[BaselineSession]):
     async def respond(
         self, session: BaselineSession, request: TurnRequest, sampling: Sampling
     ) -> Reply:
-        """Take a turn of the baseline.
-
-        Raises:
-            PolicyError: If the wrapped policy cannot reply.
-        """
+        """Take a turn of the baseline."""
         grammar = session.turn.grammar
         if isinstance(grammar, PlanGrammar):
             text = await self._plan(session, request, sampling, grammar)

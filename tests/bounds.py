@@ -175,7 +175,7 @@ class Environment:
         self._uv_install(*TOOLS)
         folders = ["tests/visenv", "tests/envs", "tests/policies"]
         if "train" in self._extras:
-            folders += ["tests/algos/policy_gradient", "tests/algos/sft"]
+            folders += ["tests/algos/policy_gradient", "tests/algos/test_sft.py"]
         report, log = self._folder.with_suffix(".xml"), self._folder.with_suffix(".log")
         plugins = ("pytest_timeout", "_hypothesis_pytestplugin", "tests.bounds_selection")
         command = [

@@ -34,9 +34,6 @@ class EventLoopThread:
     """Runs an event loop in its own daemon thread, which starts with the first coroutine.
 
     A forked child process starts its own thread.
-
-    Args:
-        name: The thread's name.
     """
 
     def __init__(self, name: str) -> None:
@@ -202,10 +199,8 @@ def _repeated_interrupts() -> Iterator[Callable[[], None]]:
     """Interrupt an event loop of the main thread again if it does not end after an interrupt.
 
     The handler of `asyncio.run` cancels the task at the first interrupt, which has no effect while
-    a call blocks the loop. At each later interrupt it raises `KeyboardInterrupt` in this call.
-
-    Yields:
-        A function that the task calls first, when `asyncio.run` has installed its handler.
+    a call blocks the loop. At each later interrupt it raises `KeyboardInterrupt` in this call. The
+    task first calls the yielded function, when `asyncio.run` has installed its handler.
     """
     before = signal.getsignal(signal.SIGINT)
     received = SimpleQueue[bool]()  # True for an interrupt, False for the end; `put` is reentrant
@@ -241,10 +236,8 @@ def _woken_by_signals(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
     """Wake the event loop of the main thread when any thread receives a signal.
 
     Python runs signal handlers in the main thread, but the operating system may deliver a signal to
-    another thread. An event loop that waits would then run the handler only at its next event.
-
-    Args:
-        loop: The event loop; it is closed at the end.
+    another thread. An event loop that waits would then run the handler only at its next event. The
+    loop is closed at the end.
     """
     reader, writer = socket.socketpair()
     with reader, writer:

@@ -27,12 +27,11 @@ from visenv.data.source import (
 )
 from visenv.errors import ConfigurationError, EpisodeOverError, ServiceError
 from visenv.grammar.base import Grammar, ParsedTurn, ToolCall
-from visenv.late_events import LateEvents
 from visenv.seeding import is_held_out
 from visenv.spaces import Unicode, observation_space
 from visenv.teacher import Teacher
 from visenv.tools.base import Store, Tool, ToolLifecycle, ToolResult
-from visenv.turn_execution import EpisodeLimits, TurnExecution
+from visenv.turn_execution import EpisodeLimits, LateEvents, TurnExecution
 from visenv.types import (
     Aborted,
     Event,

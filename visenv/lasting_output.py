@@ -51,9 +51,7 @@ def lasting_output(*, report: bool = True) -> Iterator[None]:
 class _LastingFile(io.FileIO):
     """Writes to an open descriptor, and drops bytes that cannot be written.
 
-    Args:
-        descriptor: The descriptor, 1 or 2, which stays open.
-        report: Whether the first error is reported on the other descriptor.
+    Descriptor 1 or 2 stays open. With `report`, the first error is reported on the other one.
     """
 
     def __init__(self, descriptor: int, report: bool) -> None:

@@ -63,16 +63,11 @@ _EPISODE_SOURCES = {
     "Played": "RolloutSource",
     "Taken": "OfflineSource",
 }
-"""Old names of the classes in a checkpoint (`visenv.algos.trainer.identity`)."""
+"""Old names of the classes in a checkpoint (`visenv.algos.trainer.checkpoint.identify`)."""
 
 
 def _new_name(name: str, section: str = "") -> str:
-    """Return the current name of a setting.
-
-    Args:
-        name: The name of a setting, old or new.
-        section: The new name of the table that contains the setting.
-    """
+    """Return the current name of a setting in a table, whose own name is new."""
     if section in _NAMED_BY_THE_USER:
         return name
     return SECTIONS.get(section, {}).get(name) or ANYWHERE.get(name, name)

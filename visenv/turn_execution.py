@@ -1,12 +1,14 @@
 """Defines `TurnExecution`, which carries out the turns of an episode within its limits.
 
 A turn is parsed by the grammar. Its tool calls are executed, or its answer is recorded; both are
-logged, and the results are shown at a limited length and size.
+logged, and the results are shown at a limited length and size. `LateEvents` holds the events of a
+turn that are computed while the episode continues.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from concurrent.futures import Future
 from typing import Any, NamedTuple, Protocol
 
 from visenv import background
@@ -14,7 +16,8 @@ from visenv.errors import ServiceError, ToolError
 from visenv.grammar.base import Grammar, ParsedTurn, ToolCall
 from visenv.grammar.foreign import neutralized
 from visenv.images import QWEN_PIXELS, fit, fit_all
-from visenv.late_events import LateEvents, with_verdicts
+from visenv.scorers.scorer import using
+from visenv.scorers.verdict_events import EpisodeVerdicts
 from visenv.tools.base import Store, Tool, ToolLifecycle, ToolResult, shown
 from visenv.types import (
     Answered,
@@ -30,6 +33,46 @@ from visenv.types import (
     Video,
     all_images,
 )
+
+
+class LateEvents:
+    """Holds the deferred events of an episode, with their places in the event log."""
+
+    def __init__(self) -> None:
+        self._coming: list[tuple[int, Future[Iterable[Event]]]] = []
+
+    def __bool__(self) -> bool:
+        """Return whether there are events that have not been logged yet."""
+        return bool(self._coming)
+
+    def defer(self, place: int, events: Coroutine[Any, Any, Iterable[Event]]) -> None:
+        """Begin to compute events that belong in the log before its event `place` (from 0)."""
+        self._coming.append((place, background.start(events)))
+
+    def cancel(self) -> None:
+        """Cancel all deferred events."""
+        coming, self._coming = self._coming, []
+        for _, events in coming:
+            events.cancel()
+
+    async def insert_into(self, log: EventLog) -> None:
+        """Wait for the deferred events and insert them into the log.
+
+        Raises:
+            ServiceError: If a service that the events need still failed after its retries.
+        """
+        coming, self._coming = self._coming, []
+        for place, events in reversed(coming):  # an insertion moves only the later places
+            log.insert_all(place, await background.wait(events))
+
+
+async def with_verdicts(turn: int, events: Awaitable[Iterable[Event]]) -> Iterable[Event]:
+    """Return the events of a turn; the verdicts of the requested scorers come first."""
+    verdicts = EpisodeVerdicts(turn, "", None)
+    with using(verdicts):
+        found = await events
+    return (*verdicts.sorted_events(), *found)
+
 
 MOST_CALLS = 64
 """Default limit of the calls in a turn, far above what a task needs."""

@@ -3,33 +3,37 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing, nullcontext
+from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from rich.console import Console
 
+from visenv.background import run_here
 from visenv.checksums import CHECKSUMS
-from visenv.errors import RunError
+from visenv.errors import RunError, UnknownNameError
+from visenv.evaluation import places
 from visenv.lasting_output import lasting_output
 from visenv.makers import make_algorithm
 from visenv.policy import EnginePolicy, Policy, TrainablePolicy
+from visenv.registration import load
+from visenv.rollout import MakeEnv, play
 from visenv.terminal import rich_text
 from visenv.types import Episode
 
 from ..trainer import Trainer
 from ..trainer.checkpoint import checkpoint_at
 from ..trainer.distributed import DistributedContext
-from ..trainer.evaluation import Scores
+from ..trainer.evaluation import HeldOutScore, Scores
 from ..trainer.interrupt import stop_signals_interrupt
 from ..trainer.phase_folder import restore_logs
 from . import parts
 from .curves import BEFORE, TEACHER, label_after
 from .demonstrations import find_demonstrations, length_warnings, phase_seed
 from .folder import check_folder, claimed, link_shared
-from .metric_names import absent_metrics, check_metrics
 from .recipe import MODEL, Phase, Recipe
 from .report import evaluation_folder, report_run
 from .results import Results, measure, seconds_of, steps_as_long
@@ -227,13 +231,7 @@ class Experiment:
     # ------------------------------------------------------------------ evaluation
 
     def _evaluate(self, label: str, control: str = "", policy: Policy[Any] | None = None) -> None:
-        """Score a policy on the held-out episodes, unless the scores are known.
-
-        Args:
-            label: The label of the scores in the table.
-            control: A control of `visenv.evaluation.controls`.
-            policy: The policy; by default the trained policy.
-        """
+        """Score a policy, by default the trained one, on the held-out episodes, unless known."""
         if label in self.results.scores:
             return
         folder = evaluation_folder(self.folder, label)
@@ -247,11 +245,7 @@ class Experiment:
             self.console.print(rich_text(f"{label}{named}: {told_ways}"))
 
     def _check_metrics(self, scores: Scores) -> None:
-        """Compare the metrics of the recipe with those of the first evaluation.
-
-        Raises:
-            UnknownNameError: If a metric is missing and looks like a misspelled one.
-        """
+        """Print the absent metrics of the recipe, or raise an error if one looks misspelled."""
         known = {"reward"}
         for ways in scores.values():
             for score in ways.values():
@@ -272,3 +266,46 @@ class Experiment:
             if told.episodes and told.teacher:
                 self._evaluate(TEACHER, policy=parts.make_player(told))
                 return
+
+
+def check_metrics(recipe: Recipe) -> None:
+    """Compare the metrics of a recipe with those of its environments.
+
+    If the recipe names metrics that are not headline metrics, the oracle plays an episode of each
+    environment, which shows its other metrics.
+
+    Raises:
+        ConfigurationError: If an environment cannot be created.
+        UnknownNameError: If an environment lacks a metric whose name looks like a misspelled one.
+    """
+    names = recipe.evaluation.metrics
+    known = {"reward"}.union(*parts.headline_metrics(recipe).values())
+    if known.issuperset(names):
+        return
+    for make_env in parts.evaluation_makers(recipe).values():
+        known |= HeldOutScore.of(list(_oracle_episode(make_env))).metrics.keys()
+    absent_metrics(names, known)
+
+
+def absent_metrics(names: Sequence[str], known: Collection[str]) -> list[str]:
+    """Return the names that are not known.
+
+    An episode need not have all metrics of its environment, so that a name may be right.
+
+    Raises:
+        UnknownNameError: If a name looks like a misspelled one; suggests the nearest.
+    """
+    absent = [name for name in names if name not in known]
+    for name in absent:
+        if get_close_matches(name, known, n=1, cutoff=0.8):
+            raise UnknownNameError("metric of the environments", name, known)
+    return absent
+
+
+def _oracle_episode(make_env: MakeEnv) -> Iterator[Episode]:
+    """Yield an episode of the oracle; none if a service failed, which the run itself reports."""
+    with closing(make_env()) as env:
+        (spec,) = places(env, 1)
+        episode = run_here(play(env, load("policy", "oracle")(), spec))
+    if episode.failure is None:
+        yield episode

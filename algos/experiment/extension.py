@@ -155,11 +155,7 @@ def _with_new_fields(saved: Mapping[str, Any], now: Mapping[str, Any], told: Any
     """Return saved settings with the fields that only the current version of visenv has.
 
     A field is added if it has its default value, so that a run of an earlier version continues.
-
-    Args:
-        saved: The settings that the run has saved, or a table of them.
-        now: The current settings, JSON-like, or the same table of them.
-        told: The dataclass, or the mapping of names, of which `now` contains the values.
+    `told` is the dataclass, or the mapping of names, of which `now` contains the values.
     """
     known = told if isinstance(told, Mapping) else vars(told)
     completed = dict(saved)

@@ -180,10 +180,7 @@ def _data_words(table: Mapping[str, Any], words: Sequence[str]) -> list[str]:
 def _move_open_words(table: dict[str, Any], words: list[str]) -> list[str]:
     """Move options such as ``--environments.x.options.preset tiny`` into the table.
 
-    The parser of the other options accepts only keys that the file contains.
-
-    Returns:
-        The remaining words.
+    The parser of the other words, which are returned, accepts only keys that the file contains.
     """
     left: list[str] = []
     while words:

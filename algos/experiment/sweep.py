@@ -25,8 +25,7 @@ from .folder import check_folder
 from .parts import check_parts
 from .recipe import Recipe, is_folder_name
 from .report import table_metrics
-from .results import Results
-from .tables import fitting_tables
+from .results import Results, fitting_tables
 
 SHARED = "shared"
 """The prefix of the folder of the phases that all arms have in common."""

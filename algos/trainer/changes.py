@@ -26,7 +26,7 @@ CHECKPOINT_SETTINGS: Mapping[str, str] = {
 }
 """The settings of a trainer that may change, and why the results may differ; ``""`` if not.
 
-`visenv.algos.trainer.identity` leaves out the settings of saving and the timeout.
+`visenv.algos.trainer.checkpoint.identify` leaves out the settings of saving and the timeout.
 """
 
 RECIPE_SETTINGS: Mapping[str, str] = {

@@ -20,9 +20,11 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from visenv.algorithm import Algorithm
 from visenv.checksums import (
     SEAL,
     checksums_of,
@@ -42,10 +44,38 @@ from visenv.provenance import versions
 
 from .backend import TrainingBackend
 from .changes import CHECKPOINT_SETTINGS, MAY_DIFFER, compare
+from .config import TrainerConfig
 from .diagnostics import DivergenceCheck
 from .distributed import DistributedContext
+from .episode_sources import EpisodeSource
 from .episode_sources.samples import SampleOrder
-from .identity import Identity
+
+Identity = Mapping[str, Any]
+"""JSON-like settings. A run can be resumed with other settings only as far as `changes` allows."""
+
+
+def identify(
+    config: TrainerConfig, algorithm: Algorithm, episode_source: EpisodeSource
+) -> Identity:
+    """Return all settings of a run except those of saving and the timeout."""
+    told = asdict(config)
+    for name in ("saving", "timeout"):
+        del told[name]
+    for name in ("sleep", "engine_restarts", "episode_retries"):
+        del told["rollouts"][name]
+    given: Any = algorithm
+    options = (
+        {each.name: getattr(given, each.name) for each in fields(given)}
+        if is_dataclass(given)
+        else {}
+    )
+    return {
+        "algorithm": {"name": type(algorithm).__qualname__, **options},
+        "config": told,
+        "episodes": {"from": type(episode_source).__name__, "in_step": episode_source.size},
+        "mixture": None if episode_source.samples is None else episode_source.samples.identity,
+    }
+
 
 STATE = "state.json"
 """The file of a checkpoint that is written last."""

@@ -20,16 +20,14 @@ from visenv.policy import EnginePolicy, TrainablePolicy
 from visenv.seeding import random_stream
 from visenv.types import Group
 
-from .checkpoint import Checkpoints
+from .checkpoint import Checkpoints, identify
 from .config import TrainerConfig, learning_rate
 from .credit import credit, with_advantages
 from .ddp import make_backend
-from .diagnostics import DivergenceCheck
+from .diagnostics import DivergenceCheck, require_finite_rewards, save_step
 from .distributed import DistributedContext
 from .episode_sources import EpisodeSource, OfflineSource, Shard, trainable_groups
 from .evaluation import Evaluator, HeldOut
-from .identity import identify
-from .inspection import require_finite_rewards, save_step
 from .interrupt import collected_interrupts, uninterrupted
 from .journal import EpisodeJournal
 from .metrics import measure, measure_by_env_and_kind, reduced

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, NamedTuple, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, TypeVar, get_args
 
 from typing_extensions import TypedDict
 
@@ -15,7 +15,7 @@ from visenv.presets import check_choice, choose_preset, pop_env_options
 from .prompts import PromptStyle
 from .rewards.qa import Compat
 
-REWARDS = ("f1", "em", "outcome")
+Reward = Literal["f1", "em", "outcome"]
 
 TRAIN_PIXELS = 401_408
 """512 visual tokens of 28x28 pixels: ``max_pixels`` of the public training scripts."""
@@ -33,7 +33,6 @@ class ArftPreset:
         turns: Number of turns in an episode.
         tool_characters: Maximum length of the shown output and traceback of a program, or of the
             results of a search.
-        prompt: The style of the prompt.
         world: Name of the procedural world, such as ``"photographs"`` for ArftCoding.
     """
 
@@ -102,7 +101,7 @@ class ArftSettings(TypedDict, total=False):
     """
 
     preset: str
-    reward: Literal["f1", "em", "outcome"]
+    reward: Reward
     compat: Compat
     render_mode: str | None
     on_abort: Literal["truncate", "raise"]
@@ -164,7 +163,7 @@ def choose(
     name, reward = changes.pop("preset", "train"), changes.pop("reward", "f1")
     compat = changes.pop("compat", None)
     env = pop_env_options(changes)
-    check_choice("reward", reward, REWARDS)
+    check_choice("reward", reward, get_args(Reward))
     check_choice("compat mode", compat or "arft", ("arft",))
     preset = choose_preset(env_id, maker, presets, name, changes)
     if preset.turns < 2:

@@ -1,21 +1,23 @@
-"""Creates the Argos environments with their samples, teachers and rewards."""
+"""Creates the Argos environments with their samples, a user's own rows, teachers and rewards."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from string import ascii_uppercase
 from typing import Any, Literal, get_args
 
 import gymnasium as gym
 from typing_extensions import Unpack
 
 from visenv.data.open import open_data
-from visenv.data.row import RowSchema
+from visenv.data.row import Row, RowSchema
 from visenv.data.source import Source
 from visenv.data.user_rows import Rows
 from visenv.env import Observation
 from visenv.errors import ConfigurationError
 from visenv.presets import check_choice, choose_preset
 from visenv.rewards import RewardWrapper
+from visenv.types import Sample
 from visenv.verifier import GatedAggregate, Teachers, Verifier
 from visenv.verifier.grounding import Categories
 from visenv.verifier.reasoning import Mean
@@ -23,10 +25,9 @@ from visenv.verifier.reasoning import Mean
 from .env import ArgosImage, ArgosVideo
 from .env.base import ArgosEnv
 from .ground_truth import GroundedTruth, MediaTruth
-from .presets import PRESETS, ArgosPreset, ArgosSettings, TeacherNames
+from .presets import MAX_FRAMES, PRESETS, ArgosPreset, ArgosSettings, TeacherNames
 from .prompts import Coordinates
 from .rewards import TERMS_OF, Reward
-from .rows import IMAGES, VIDEOS
 from .teachers import make_extractor, make_selector, make_teachers
 from .world.images import ImageWorld
 from .world.videos import VideoWorld
@@ -102,7 +103,7 @@ def make(
             "contain: name models with teachers={...} (docs/argos.md), or set reward='outcome'."
         )
     check_choice("empty", empty, ("zero", "skip"))
-    check_choice("mean", mean, ("geometric", "product"))
+    check_choice("mean", mean, get_args(Mean))
     check_choice("pointing_coordinates", pointing_coordinates, get_args(Coordinates))
     if categories not in (2, 3):
         raise ConfigurationError(f"categories must be 2 or 3, got {categories!r}.")
@@ -143,3 +144,34 @@ def make(
         outcome,
     )
     return RewardWrapper(env, verifier.reward_terms(), top=1.0, combine=gate)
+
+
+def media_sample(row: Row) -> Sample:
+    """Return the sample of a question about images or a video; the answer is text, not a letter."""
+    options = row.options()
+    if options:
+        answers: tuple[str, ...] = (options[ascii_uppercase.index(row.letter(options))],)
+    else:
+        answers = row.answers()
+    truth = MediaTruth(options=options)
+    return Sample(row.id, row.question(), (), answers, row.optional_text("kind"), truth)
+
+
+IMAGES = RowSchema(
+    "questions about images",
+    ("image", "question", "answer"),
+    ("options", "kind"),
+    MediaTruth,
+    media_sample,
+)
+"""Rows of images, a question and an answer, for ArgosImage."""
+
+VIDEOS = RowSchema(
+    "questions about videos",
+    ("video", "question", "answer"),
+    ("options", "kind"),
+    MediaTruth,
+    media_sample,
+    most_frames=MAX_FRAMES,
+)
+"""Rows of a video file, a question and an answer, for ArgosVideo."""

@@ -30,7 +30,6 @@ class ArgosPreset:
     """Holds the fields of a preset.
 
     Attributes:
-        prompt: The style of the prompt.
         coordinates: Whether points are in pixels of the image as shown, or from 0 to 1000.
         view_side: Longest side of a shown image in pixels; None shows it at native size.
         image_pixels: Maximum number of pixels of a shown image.

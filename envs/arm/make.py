@@ -301,13 +301,7 @@ def _seen_small(chosen: ArmConfig) -> ArmConfig:
 def _opened(data: str | Source, schema: RowSchema, track: str = "all") -> Source:
     """Return the source `data`, or the one of that name; of ARMBench-VL only the track.
 
-    Args:
-        data: A source, or the name of a data set.
-        schema: The columns of a user's own rows.
-        track: The track of ARMBench-VL.
-
-    Raises:
-        ConfigurationError: If `data` names another track, which this environment does not support.
+    A name with another track of ARMBench-VL raises `ConfigurationError`.
     """
     if not isinstance(data, str):
         return data

@@ -15,7 +15,7 @@ from .evidence import CallRule
 from .prompts import PromptStyle
 from .rewards import REWARDS
 
-MODES = ("agent", "no_tool")
+Mode = Literal["agent", "no_tool"]
 
 UNREADABLE = 144
 """Longest side of a page in an overview of real documents, pixels; a line of text of the usual size
@@ -37,7 +37,6 @@ class ArmPreset:
         pages_found: Maximum number of pages that a query shows.
         turns: Number of turns in an episode; the last one has no tools.
         tool_characters: Maximum length of a text from a tool.
-        prompt: The style of the prompt.
         world: Preset of the procedural world.
     """
 
@@ -97,7 +96,7 @@ class ArmSettings(TypedDict, total=False):
     preset: str
     reward: str
     call_rule: CallRule
-    mode: Literal["agent", "no_tool"]
+    mode: Mode
     compat: Compat
     render_mode: str | None
     on_abort: Literal["truncate", "raise"]
@@ -154,7 +153,7 @@ def choose(env_id: str, maker: Callable[..., Any], settings: ArmSettings) -> Arm
     env = pop_env_options(changes)
     check_choice("reward", reward, (*REWARDS, "outcome"))
     check_choice("call_rule", call_rule or "evidence", get_args(CallRule))
-    check_choice("mode", mode, MODES)
+    check_choice("mode", mode, get_args(Mode))
     check_choice("compat mode", compat or "arm", ("arm",))
     preset = choose_preset(env_id, maker, PRESETS, name, changes)
     agent = mode == "agent"

@@ -59,8 +59,7 @@ class EmbodiedBenchGrammar(PlanGrammar):
     def _ids_in_range(self, ids: list[Any]) -> list[Any] | None:
         """Return the ids before the first one out of range; None if that is the first id.
 
-        Raises:
-            TypeError: If an id before it cannot be compared with a number.
+        An id before it that is no number raises `TypeError`.
         """
         for place, each in enumerate(ids):
             if each >= len(self.actions) or each < 0:  # `nan` is neither

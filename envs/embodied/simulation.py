@@ -32,8 +32,6 @@ class HouseSimulation:
     Attributes:
         truth: The task.
         goal: The goal, which determines success and progress.
-        house: The house.
-        state: The state of the house.
         dialect: The numbered actions.
         progress: The conditions that are met.
         sweep: Whether the policy tried look-alikes.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import gymnasium as gym
 
@@ -80,7 +80,7 @@ def make(
     chosen = choose_preset("visenv/Libero-v0", make, PRESETS, preset, overrides)
     check_choice("reward", reward, ("success", "outcome"))
     check_choice("actions", actions, ("bins", "native"))
-    check_choice("record", record, ("none", "turns", "actions"))
+    check_choice("record", record, get_args(Record))
     if statistics is not None and actions == "native":
         raise ConfigurationError(
             f"statistics is an option of actions='bins', got statistics={statistics!r:.80} with "

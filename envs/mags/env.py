@@ -118,7 +118,6 @@ class TextIgnored(NamedTuple):
 
     Attributes:
         turn: The index of the turn, from 0.
-        text: The ignored text.
     """
 
     turn: int

@@ -9,10 +9,9 @@ from typing import Any, Literal, get_args
 import gymnasium as gym
 import numpy as np
 
-from visenv.data.fixed import FixedSamples
 from visenv.data.open import open_data
 from visenv.data.row import ONE_IMAGE
-from visenv.data.source import Source
+from visenv.data.source import FixedSamples, Source
 from visenv.env import Observation
 from visenv.errors import ConfigurationError
 from visenv.presets import check_choice, check_count, choose_preset
@@ -97,9 +96,8 @@ def make(
     paid = reward or chosen.reward
     check_choice("reward", paid, ("stage1", "stage2", "outcome"))
     check_choice("compat mode", compat or "paper", ("paper",))
-    check_choice("boxes", boxes, ("policy", "random"))
-    check_choice("crops", crops, ("shown", "hidden"))
-    check_choice("prompt", chosen.prompt, ("stage1", "stage2", "brief"))
+    check_choice("boxes", boxes, get_args(Boxes))
+    check_choice("crops", crops, get_args(Crops))
     source: Source
     if data == "procedural":
         source, chosen = _procedural(chosen, kinds, samples)
@@ -142,11 +140,7 @@ def make(
 def _procedural(
     preset: MagsPreset, kinds: Sequence[str] | None, samples: int
 ) -> tuple[Source, MagsPreset]:
-    """Return the world, and the preset with a view in which the signs are too small to read.
-
-    Raises:
-        ConfigurationError: If `kinds` is a string, whose letters would be treated as kinds.
-    """
+    """Return the world, and the preset with a view in which the signs are too small to read."""
     if isinstance(kinds, str):
         raise ConfigurationError(f"kinds must be a list such as [{kinds!r}], got {kinds!r}.")
     world = MagsWorld(preset.scenes, **({} if kinds is None else {"kinds": tuple(kinds)}))

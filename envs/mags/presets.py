@@ -15,7 +15,6 @@ class MagsPreset:
 
     Attributes:
         reward: The stage of the reward, ``"stage1"`` or ``"stage2"``.
-        prompt: The style of the prompt.
         scenes: Difficulty of the procedural scenes, a key of `visenv.envs.mags.world.SCENES`.
         view_side: Longest side of the shown image in pixels; None shows a data set's images at
             native size, and procedural scenes at a size at which the signs cannot be read.

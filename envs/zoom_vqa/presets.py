@@ -21,7 +21,6 @@ class ZoomVQAPreset:
         image_pixels: Maximum number of pixels of a shown image.
         enlarge: Whether the crop is scaled up to the size of the input image; False is the ablation
             of §3.3.
-        prompt: The style of the prompt.
         world: Preset of the procedural world; None if no world is suitable, because the details of
             scenes would be unreadable both in the shown image and in its crops.
     """

@@ -31,7 +31,7 @@ from visenv.errors import ConfigurationError
 from visenv.grammar.blocks import TagBlocks
 from visenv.grammar.key_value import scan
 from visenv.rewards import RewardTerm, of_log
-from visenv.rewards.text import soft_score
+from visenv.rewards.vqa import soft_score
 from visenv.types import EventLog, QuestionTruth, Sample
 
 Compat = Literal["r1_vlm"] | None

@@ -14,7 +14,7 @@ import numpy as np
 from pydantic import Field
 from typing_extensions import override
 
-from visenv.errors import ConfigurationError, ToolError, UnknownNameError
+from visenv.errors import ConfigurationError, ToolError
 from visenv.images import (
     QWEN_PIXELS,
     Window,
@@ -23,6 +23,7 @@ from visenv.images import (
     size_with_long_side,
     size_within,
 )
+from visenv.presets import check_choice
 from visenv.tools.base import Arguments, ArgumentsT, Store, Tool, ToolResult, shown
 from visenv.tools.crop_box import MOST_ASPECT, is_too_thin
 from visenv.types import Image, Sample
@@ -103,8 +104,8 @@ class _Zoom(Tool[ArgumentsT]):
         max_pixels: int = QWEN_PIXELS,
         keypoint_source: KeypointSource = "policy",
     ) -> None:
-        _check_choice("crop source", source, get_args(CropSource))
-        _check_choice("keypoint source", keypoint_source, get_args(KeypointSource))
+        check_choice("crop source", source, get_args(CropSource))
+        check_choice("keypoint source", keypoint_source, get_args(KeypointSource))
         if max_pixels < 1:
             raise ConfigurationError(f"max_pixels must be at least 1, got {max_pixels!r}.")
         self.source = source
@@ -127,8 +128,7 @@ class _Zoom(Tool[ArgumentsT]):
     def _show(self, view: Image, window: Window, detail: dict[str, Any], least: int) -> ToolResult:
         """Cut a window of the view, and enlarge it to the view's long side, but at least `least`.
 
-        Raises:
-            ToolError: If one side of the result would be more than `MOST_ASPECT` times the other.
+        If one side of the result is more than `MOST_ASPECT` times the other, `ToolError` is raised.
         """
         native = self._native or view
         native_window = scale_window(window, view.size, native.size)
@@ -172,7 +172,7 @@ class KeypointZoom(_Zoom[KeypointArguments]):
         shape: CropShape = "square",
         **options: Unpack[ZoomOptions],
     ) -> None:
-        _check_choice("crop shape", shape, get_args(CropShape))
+        check_choice("crop shape", shape, get_args(CropShape))
         if crop_side < 2:
             raise ConfigurationError(f"crop_side must be at least 2, got {crop_side!r}.")
         super().__init__(**options)
@@ -304,8 +304,3 @@ def _moved(rng: np.random.Generator, window: Window, size: tuple[int, int]) -> W
 
 def _random_point(rng: np.random.Generator, size: tuple[int, int]) -> list[int]:
     return [int(rng.integers(size[0])), int(rng.integers(size[1]))]
-
-
-def _check_choice(what: str, given: Any, known: tuple[str, ...]) -> None:
-    if given not in known:
-        raise UnknownNameError(what, str(given), known)

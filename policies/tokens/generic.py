@@ -291,11 +291,7 @@ def _with_videos(checkpoint: Checkpoint, capacity: int) -> GenericFamily:
 
 
 def _placeholder_of(checkpoint: Checkpoint, kind: str) -> int:
-    """Return the token that is replaced by features of images or of videos.
-
-    Raises:
-        PolicyError: If the configuration of the checkpoint names none.
-    """
+    """Return the token that is replaced by features of images or of videos."""
     for name in (f"{kind}_token_id", f"{kind}_token_index"):
         token = getattr(checkpoint.config, name, None)
         if isinstance(token, int):

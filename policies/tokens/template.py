@@ -253,12 +253,9 @@ class ChatTemplate:
         return found[0] if found and rendered.startswith(without) else ""
 
     def _self_test(self, item: Kind = "image") -> None:
-        """Check the increment before the first turn and those after a turn; see the module.
+        """Check the increments before the first turn and after one, with an item; see the module.
 
         `_find_end` checks that a control token ends a turn.
-
-        Args:
-            item: Kind of the item that is shown with the text.
         """
         first = _asked("system", " rules ", False) + _asked("user", "\nbefore", True)
         later = _asked("user", " <result>\nmore", True)

@@ -118,10 +118,8 @@ _ALPHABET = _byte_alphabet()
 def _spelling(tokenizer: Any, known: dict[str, int]) -> Callable[[str], bytes]:
     """Return the function that spells a token of the tokenizer in bytes.
 
-    The tokenizer's own decoder shows its kind: what it makes of ``Ġ`` and of ``<0x41>``.
-
-    Raises:
-        PolicyError: If the tokenizer is of neither kind.
+    The tokenizer's own decoder shows its kind: what it makes of ``Ġ`` and of ``<0x41>``. Another
+    kind raises `PolicyError`.
     """
     decoder = getattr(getattr(tokenizer, "backend_tokenizer", None), "decoder", None)
     if decoder is not None and decoder.decode(["x", "Ġ"]) == "x ":

@@ -192,15 +192,10 @@ class Generator:
             return model.generate(**given, **others, generation_config=settings, synced_gpus=False)
 
     def _select(self, cache: Any, prompts: Sequence[int], distinct: int) -> None:
-        """Copy the state of a prompt to each row that continues it.
+        """Copy the state of a prompt to each row that continues it; `prompts` has its index by row.
 
         Models with positions in several dimensions keep the offset of the next position outside of
         the cache.
-
-        Args:
-            cache: The cache of the distinct prompts.
-            prompts: The index of the prompt of each row.
-            distinct: Number of distinct prompts.
         """
         if list(prompts) == [*range(distinct)]:
             return

@@ -26,19 +26,12 @@ class _Cost(NamedTuple):
 
 @dataclass(slots=True)
 class _Part:
-    """Holds the segments of one forward pass.
+    """Holds the segments of one forward pass."""
 
-    Attributes:
-        members: The segments, in the order in which they were added.
-        trees: The same segments by the index of their tree.
-        cost: The tokens and patches to read.
-        images: The images and videos of the segments, by hash.
-    """
-
-    members: list[int] = field(default_factory=list)
-    trees: dict[int, tuple[int, ...]] = field(default_factory=dict)
-    cost: _Cost = field(default_factory=lambda: _Cost(0, 0))
-    images: set[str] = field(default_factory=set)
+    members: list[int] = field(default_factory=list)  # in the order in which they were added
+    trees: dict[int, tuple[int, ...]] = field(default_factory=dict)  # the members by their tree
+    cost: _Cost = field(default_factory=lambda: _Cost(0, 0))  # tokens and patches to read
+    images: set[str] = field(default_factory=set)  # hashes of images and videos
 
 
 class _Splitter:

@@ -315,10 +315,8 @@ class ServerClient:
     async def _require_own_weights(self, *, interrupted: bool) -> None:
         """Ask the workers which weights they hold, unless they confirmed them since the last doubt.
 
-        The weights are in doubt after a new connection, a time without turns, or an interruption.
-
-        Args:
-            interrupted: Whether the turn was aborted, by this client or by others.
+        The weights are in doubt after a new connection, a time without turns, or an interruption of
+        the turn by this client or by others.
         """
         if interrupted and self._gate.is_set():  # this client did not abort the turn
             self._weights.record_interruption()

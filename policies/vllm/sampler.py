@@ -321,11 +321,7 @@ class RestartableSampler(EngineSampler, Generic[ClientT]):
 
     @abstractmethod
     def _begin(self, previous: ClientT | None) -> ClientT:
-        """Return a new engine, or a new connection to one.
-
-        Args:
-            previous: The previous, closed one, which is replaced; None for the first.
-        """
+        """Return a new engine, or a new connection to one, in place of the closed one, if any."""
 
     @abstractmethod
     def _is_dead(self) -> bool:

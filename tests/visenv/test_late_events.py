@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable
 
 from visenv import background
-from visenv.late_events import LateEvents
+from visenv.turn_execution import LateEvents
 from visenv.types import Event, EventLog, TurnTaken
 
 

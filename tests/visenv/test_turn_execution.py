@@ -12,11 +12,10 @@ from typing_extensions import override
 
 from visenv.errors import ServiceError
 from visenv.grammar import Grammar, KeyValueGrammar, ParsedTurn, ToolCall
-from visenv.late_events import LateEvents
 from visenv.testing import toy
 from visenv.tools import Store, Tool, ToolResult
 from visenv.tools.base import ToolLifecycle
-from visenv.turn_execution import EpisodeLimits, TurnExecution
+from visenv.turn_execution import EpisodeLimits, LateEvents, TurnExecution
 from visenv.types import (
     Answered,
     EventLog,

@@ -45,7 +45,6 @@ class TermFact(NamedTuple):
     """Describes a reward term of the environment with its default options.
 
     Attributes:
-        name: The name of the term.
         weight: The weight of the term in the sum.
         summary: The description of the term (`RewardTerm.summary`).
     """
@@ -151,17 +150,7 @@ def seed_of(env_id: str) -> int:
 def _play(
     make: MakeEnv, players: Mapping[str, Player], episodes: int, seed: int
 ) -> tuple[Episode | None, dict[str, SummaryRow]]:
-    """Play held-out episodes with each player.
-
-    Args:
-        make: The function that creates the environment.
-        players: The policies by name.
-        episodes: The number of episodes of each player.
-        seed: The seed of the held-out samples.
-
-    Returns:
-        The first episode of the first player, and the means of each player.
-    """
+    """Return the first episode of the first player, and the means of each, on held-out episodes."""
     with closing(make()) as env:
         specs = places(env, episodes, seed=seed)
     shown: Episode | None = None

@@ -167,11 +167,7 @@ def _run(words: Sequence[str]) -> int:
 
 
 def _train(words: Sequence[str]) -> None:
-    """Run `visenv train`; without PyTorch, its help says what is missing.
-
-    Raises:
-        ConfigurationError: If a package for training is not installed.
-    """
+    """Run `visenv train`; without PyTorch, its help says what is missing."""
     try:
         train = load("command", "train")
     except ConfigurationError as error:

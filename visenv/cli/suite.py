@@ -248,11 +248,7 @@ class SuiteCommand:
 
 
 def _check_not_all_aborted(rows: Sequence[TableRow]) -> None:
-    """Raise an error if every episode of a row of the table was aborted.
-
-    Raises:
-        VisenvError: With the policy of the row.
-    """
+    """Raise an error if every episode of a row of the table was aborted."""
     for row in rows:
         episodes = sum(each.episodes for each in row.results)
         aborted = sum(each.aborted for each in row.results)

@@ -130,11 +130,7 @@ class Writer:
 
 @dataclass(eq=False)
 class WritingStep(CurationStep):
-    """Implements a step that uses a writer; a row without a usable reply fails.
-
-    Attributes:
-        writer: The writer.
-    """
+    """Implements a step that uses a writer; a row without a usable reply fails."""
 
     concurrency: ClassVar[int] = 64
 

@@ -129,8 +129,7 @@ def find_columns(
 def _images(free: Sequence[str], present: Mapping[Path, Sequence[str]]) -> tuple[str, ...]:
     """Return the columns with images: one with a usual name, and the numbered ones.
 
-    Raises:
-        DataError: If there are two with usual names, because the images of one would be left out.
+    Two with usual names raise `DataError`, because the images of one would be left out.
     """
     named = [column for column in free if column.casefold() in _PICTURES]
     if len(named) > 1:

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from visenv.decoding.files import open_regular
-from visenv.decoding.text import decode_utf8
+from visenv.decoding.files import decode_utf8, open_regular
 from visenv.errors import DataError
 
 _MOST_LINES = 100

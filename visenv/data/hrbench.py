@@ -22,7 +22,7 @@ from pydantic.dataclasses import dataclass
 from typing_extensions import override
 
 from visenv.data.rows import RowLocation, as_choices, contents, text_of
-from visenv.data.shared_images import SharedImageSource
+from visenv.data.table_source import SharedImageSource
 from visenv.errors import DataError, UnknownNameError
 from visenv.rewards.choice import choice_score
 from visenv.types import QuestionTruth, Sample

@@ -30,8 +30,6 @@ class Row:
         documents: Returns the name of a document for the path in a cell.
 
     Attributes:
-        place: Its location.
-        id: Its id.
         boxes: The boxes of the row, in the unit of the table; `visenv.data.user_rows` converts
             those of the ground truth to pixels when the image is read.
         answer_is_index: Whether `letter` has read the answer as the index of an option.

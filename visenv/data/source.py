@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import numpy as np
 
 from visenv.errors import ConfigurationError, DataError
+from visenv.presets import check_count
 from visenv.types import Sample
 
 if TYPE_CHECKING:
@@ -226,3 +227,41 @@ def _named(source: Source, options: Mapping[str, Any]) -> Sample:
             f"options['index'] must be an integer from 0 to {len(source) - 1}, got {index!r}."
         )
     return source[index]
+
+
+class FixedSamples:
+    """Provides the samples of a procedural world for given seeds, as an `IndexedSource`.
+
+    Each sample equals the sample of an environment with this world after ``reset(seed=seed)``::
+
+        FixedSamples(MagsWorld("complex"), range(20))
+
+    Args:
+        world: The procedural world that makes the samples.
+        seeds: One seed for each sample, a whole number of at least 0.
+
+    Raises:
+        ConfigurationError: If there is no seed, a seed occurs twice, or a seed is invalid.
+    """
+
+    def __init__(self, world: ProceduralSource, seeds: Sequence[int]) -> None:
+        if not seeds or len({*seeds}) < len(seeds):
+            raise ConfigurationError(
+                f"FixedSamples needs at least one seed, each only once, got {list(seeds)[:20]}."
+            )
+        for seed in seeds:
+            check_count("seed", seed, least=0)
+        self.world = world
+        self.seeds = tuple(seeds)
+        self.world_version = world_version(world)
+        declared = getattr(world, "ground_truth", None)
+        if declared is not None:
+            self.ground_truth = declared
+
+    def __len__(self) -> int:
+        """Return the number of samples."""
+        return len(self.seeds)
+
+    def __getitem__(self, index: int) -> Sample:
+        """Return the sample of the seed at `index`."""
+        return self.world.sample(np.random.default_rng(self.seeds[index]))

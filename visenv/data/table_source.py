@@ -1,11 +1,11 @@
-"""Defines the base class of data sets whose rows are in tables."""
+"""Defines the base classes of data sets whose rows are in tables."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from typing_extensions import override
 
@@ -16,17 +16,19 @@ from visenv.data.rows import (
     existing_folder,
     first_files,
     image_by_end,
+    text_of,
 )
-from visenv.data.tables import DataTable, ParquetTable, open_table
+from visenv.data.tables import DataTable, DelimitedTable, ParquetTable, open_table
 from visenv.errors import DataError
 from visenv.types import Image, Sample
+
+_LONGEST_REFERENCE = 64
 
 
 class EncodedImages(NamedTuple):
     """Locates images that are not files: they are read from their table again.
 
     Attributes:
-        table: The table.
         key: The key of the row (`visenv.data.tables.DataRow.key`).
     """
 
@@ -146,3 +148,50 @@ def _has_paths(table: ParquetTable, name: str) -> bool:
     if first is None or first.problem:
         return False
     return all(cell.encoded is None for cell in image_cells(first.fields.get(name)))
+
+
+class SharedImageSource(TableSource):
+    """Loads tables in VLMEvalKit's TSV layout, which stores an image once.
+
+    In a TSV file, an ``image`` of at most 64 characters is the ``index`` of the row that contains
+    the image, which may be a later one. Other tables are read as by `TableSource`.
+
+    Attributes:
+        required_columns: The columns that each table must have.
+    """
+
+    required_columns: ClassVar[Sequence[str]] = ()
+
+    @override
+    def encoded_cells(self, images: EncodedImages) -> Iterator[ImageCell]:
+        """Yield the images of a row, which are Base64 text and never a path."""
+        for cell in super().encoded_cells(images):
+            yield ImageCell("", cell.path) if cell.path else cell
+
+    @override
+    def load_table(self, table: DataTable) -> None:
+        missing = [name for name in self.required_columns if name not in table.columns]
+        if missing:
+            names = ", ".join(table.columns)
+            raise DataError(f"{table.path} has no column {', '.join(missing)}; it has {names}.")
+        if not isinstance(table, DelimitedTable):
+            super().load_table(table)
+            return
+        holders: dict[str, EncodedImages] = {}
+        kept: list[tuple[RowLocation, Sample, str]] = []
+        for row in table.rows():
+            with self.listing_problems(row.place):
+                fields = {name: value or "" for name, value in row.read().items()}
+                image, index = text_of(fields, "image"), text_of(fields, "index")
+                holder = image
+                if len(image) > _LONGEST_REFERENCE:
+                    holder = index
+                    holders.setdefault(index, EncodedImages(table, row.key))
+                sample = self.make_sample(row.place, {**fields, "image": ""})
+                if isinstance(sample, Sample):
+                    kept.append((row.place, sample, holder))
+        for place, sample, holder in kept:
+            with self.listing_problems(place):
+                if holder not in holders:
+                    raise DataError(f"no row has the index {holder!r}, to take its image")
+                self.add_row(place, sample, holders[holder])

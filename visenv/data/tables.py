@@ -19,9 +19,8 @@ from visenv.data.delimited import DelimitedFile
 from visenv.data.json_rows import json_file
 from visenv.data.parquet import ParquetShards
 from visenv.data.rows import RowLocation
-from visenv.decoding.files import MOST_LINE_BYTES, open_regular
+from visenv.decoding.files import MOST_LINE_BYTES, check_text_file, decode_utf8, open_regular
 from visenv.decoding.json_text import read_json
-from visenv.decoding.text import check_text_file, decode_utf8
 from visenv.errors import DataError
 
 SUFFIXES = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet")

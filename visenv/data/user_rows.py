@@ -17,8 +17,7 @@ from visenv.data.columns import ALIASES, find_columns
 from visenv.data.row import QUESTIONS, Row, RowSchema, box_fields
 from visenv.data.row_documents import RowDocuments
 from visenv.data.rows import RowLocation, RowSource
-from visenv.data.splits import SplitChoice
-from visenv.data.table_files import TableFile, find_tables
+from visenv.data.table_files import SplitChoice, TableFile, find_tables
 from visenv.data.table_source import EncodedImages, TableSource
 from visenv.data.tables import DataTable, open_table
 from visenv.data.video_file import open_video

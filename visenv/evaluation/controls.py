@@ -120,10 +120,8 @@ class _OtherEpisode:
     def result(self, tool: str) -> ToolResult:
         """Return the next result of the tool; the results repeat after the last one.
 
-        Raises:
-            DataError: If the source has no other sample.
-            ToolError: If the demonstration does not call the tool, and the tool rejects random
-                arguments.
+        A tool that the demonstration does not call gets random arguments. If it rejects them,
+        `ToolError` is raised.
         """
         if self._results is None:
             self._results = defaultdict(list)

@@ -160,17 +160,11 @@ class Rescorer:
 
 
 class _Payment(NamedTuple):
-    """Holds events that were logged and then rewarded together.
-
-    Attributes:
-        events: The events.
-        is_over: Whether the episode was over.
-        by_player: Whether the player computed the reward, because a wrapper had ended the episode.
-    """
+    """Holds events that were logged and then rewarded together."""
 
     events: Sequence[Any]
-    is_over: bool
-    by_player: bool
+    is_over: bool  # whether the episode was over
+    by_player: bool  # a wrapper had ended the episode, so the player computed the reward
 
 
 def _payments(turn: Turn, last: bool) -> Iterator[_Payment]:
@@ -202,9 +196,7 @@ def _unscored(events: Sequence[Any]) -> Iterator[Any]:
 def _sample_of(base: VisEnv, episode: Episode) -> Sample:
     """Return the sample of the episode from the environment's source.
 
-    Raises:
-        DataError: If the world has another version than that of the episode, or if the question,
-            the media or the ground truth differ from the saved ones.
+    Another version of the world, question, media or ground truth raises `DataError`.
     """
     where = f"The sample {episode.sample_id!r} of {episode.env_id} (seed {episode.seed})"
     if episode.seed < 0:
@@ -244,11 +236,7 @@ def _sample_of(base: VisEnv, episode: Episode) -> Sample:
 
 
 def _split(env: Env) -> tuple[RewardWrapper | None, list[gym.RewardWrapper[Any, Any]]]:
-    """Return the outermost `RewardWrapper`, and the wrappers outside that change its rewards.
-
-    Raises:
-        ConfigurationError: If a wrapper changes steps in a way that cannot be repeated.
-    """
+    """Return the outermost `RewardWrapper`, and the wrappers outside that change its rewards."""
     outer: list[gym.RewardWrapper[Any, Any]] = []
     for layer in layers(env):
         if isinstance(layer, RewardWrapper):

@@ -26,7 +26,7 @@ from visenv.rewards.terms import as_float
 from visenv.rewards.wrapper import RewardWrapper
 from visenv.rollout.advice import Advisor
 from visenv.rollout.arguments import check_env
-from visenv.sandbox.account import sandbox_waits
+from visenv.sandbox.queue import sandbox_waits
 from visenv.types import AdviceRequest, EpisodeInfo, Failure, StepResult
 from visenv.wrappers import MessageWrapper, changes_steps, check_wrappers, layers
 
@@ -75,8 +75,7 @@ class EnvAdapter:
     def _defer(self) -> RewardWrapper | None:
         """Allow each reward wrapper to defer its rewards, unless an outer wrapper reads them.
 
-        Returns:
-            The outermost reward wrapper, or None.
+        The outermost reward wrapper is returned.
         """
         scorer: RewardWrapper | None = None
         deferrable = True

@@ -244,8 +244,7 @@ class Collector:
     async def _revive_policy(self, known: int) -> None:
         """Call `revive`, unless it was called since the failed attempt began.
 
-        Args:
-            known: The number of calls of `revive` when the attempt began.
+        `known` is the number of calls when the attempt began.
         """
         if self._revive is None:
             return

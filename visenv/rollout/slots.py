@@ -153,17 +153,8 @@ class _Waiter(NamedTuple):
 class _Kind:
     """Manages all environments with one name.
 
-    Args:
-        executor: Makes slots.
-        make_env: Makes an environment.
-        may_find_room: Returns whether a new environment may find room after an attempt to make one
-            exceeded its time limit.
-        started: Called when an environment was made, or could not be made.
-
-    Attributes:
-        idle: The environments that are not in use.
-        waiting: The episodes that wait for an environment, in the order of their requests.
-        playing: Number of environments in use.
+    `may_find_room` tells whether a new environment may find room after an attempt to make one
+    exceeded its time limit. `started` is called when an attempt succeeded or failed.
     """
 
     def __init__(
@@ -173,9 +164,9 @@ class _Kind:
         may_find_room: Callable[[], bool],
         started: Callable[[], None],
     ) -> None:
-        self.idle: list[EnvSlot] = []
-        self.waiting: deque[_Waiter] = deque()
-        self.playing = 0
+        self.idle: list[EnvSlot] = []  # not in use
+        self.waiting: deque[_Waiter] = deque()  # in the order of their requests
+        self.playing = 0  # environments in use
         self._executor = executor
         self._make_env = make_env
         self._may_find_room = may_find_room

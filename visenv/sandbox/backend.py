@@ -83,7 +83,6 @@ class Program:
             contains the pixels, uint8 ``[height, width, 3]`` RGB; writing to it changes the
             program's own copy. Bytes are written to a file without changes, and need a file name.
         output: File name of the output image.
-        limits: The limits of the program.
 
     Raises:
         ConfigurationError: If a name is neither a file name nor a variable name, or there are more

@@ -16,11 +16,42 @@ import time
 from collections.abc import Callable, Hashable, Iterator
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial
 from typing import NamedTuple
 
 from visenv.errors import ServiceError
-from visenv.sandbox.account import add_wait
+
+_block_waits: ContextVar[list[float] | None] = ContextVar("sandbox_waits", default=None)
+
+
+@contextmanager
+def sandbox_waits() -> Iterator[list[float]]:
+    """Collect the waits of all programs that are run in the block or in tasks started in it.
+
+    ::
+
+        with sandbox_waits() as waits:
+            env.step(action)
+        sum(waits)  # seconds
+
+    Yields:
+        The seconds of each wait, also of waits that ended at the deadline. The waits of an inner
+        block are not added to those of an outer block.
+    """
+    waits = list[float]()
+    token = _block_waits.set(waits)
+    try:
+        yield waits
+    finally:
+        _block_waits.reset(token)
+
+
+def add_wait(seconds: float) -> None:
+    """Add a wait to the innermost block around the caller, if there is one."""
+    waits = _block_waits.get()
+    if waits is not None:
+        waits.append(seconds)  # atomic: tasks of a block may run in several threads
 
 
 class QueueWaits(NamedTuple):

@@ -102,7 +102,6 @@ class Detect(ScoreRequest):
     The value is a list of ``[left, top, right, bottom, score]`` in pixels of the image.
 
     Attributes:
-        image: The image.
         phrase: One phrase, for example ``"a chest of drawers"``.
     """
 
@@ -119,7 +118,6 @@ class HitMasks(ScoreRequest):
     be saved with an episode.
 
     Attributes:
-        image: The image.
         prompts: Boxes ``(left, top, right, bottom)``, or points ``(x, y)``, one mask for each.
         points: The points ``(x, y)``, inside the image.
     """

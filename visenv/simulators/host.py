@@ -46,9 +46,6 @@ class SimulatorHost(ABC):
 
     `kill` may be called from another thread.
 
-    Args:
-        spec: The simulator.
-
     Attributes:
         facts: The return value of `Simulator.start`.
         broken: Whether the simulator failed; after a failure, only `close` may be called.

@@ -140,18 +140,12 @@ class _Claim(NamedTuple):
     """Holds the candidates that a clause asserts or denies.
 
     A claim without labels discards all earlier claims.
-
-    Attributes:
-        labels: The candidates.
-        denied: Whether they are denied.
-        level: How strongly they are asserted.
-        retracts: For a claim without labels: whether the text claims nothing if no claim follows.
     """
 
     labels: Labels
     denied: bool = False
-    level: Level = Level.WITHIN
-    retracts: bool = False
+    level: Level = Level.WITHIN  # how strongly they are asserted
+    retracts: bool = False  # without labels: the text claims nothing if no claim follows
 
 
 _NONE = _Claim((UNKNOWN,), level=Level.DECLARED)

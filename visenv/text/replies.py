@@ -95,10 +95,9 @@ def _last_box(text: str) -> _Place:
 
 
 def _fields(text: str) -> str | None:
-    """Return the values of the answer's keys in a JSON object, also if it is cut or in a fence.
+    """Return the values of the answer's keys in a JSON object, one a line; None without such a key.
 
-    Returns:
-        The values, one a line; None if the text is no object with such a key.
+    The object may be cut or in a fence.
     """
     fenced = _FENCE.match(text)
     text = fenced[1] if fenced else text

@@ -1,13 +1,6 @@
 """Defines the frozen values that all parts of visenv exchange."""
 
 from visenv.decoding.pictures import MAX_PIXELS
-from visenv.types.advice import (
-    AdviceRequest,
-    DemonstrationRequest,
-    DescriptionRequest,
-    RandomTurnRequest,
-    TeacherRequest,
-)
 from visenv.types.episode import Episode, Group, Status, Turn
 from visenv.types.event import (
     Aborted,
@@ -37,7 +30,18 @@ from visenv.types.message import (
 from visenv.types.sample import Sample
 from visenv.types.segment import ImageSpan, PlaceholderRun, Segment, TurnSpan, VideoSpan
 from visenv.types.step import EpisodeInfo, StepResult
-from visenv.types.turn import Context, FinishReason, Reply, Sampling, TurnRequest
+from visenv.types.turn import (
+    AdviceRequest,
+    Context,
+    DemonstrationRequest,
+    DescriptionRequest,
+    FinishReason,
+    RandomTurnRequest,
+    Reply,
+    Sampling,
+    TeacherRequest,
+    TurnRequest,
+)
 from visenv.types.video import Video
 
 __all__ = [

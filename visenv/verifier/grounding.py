@@ -212,10 +212,7 @@ async def _scores(
 ) -> list[float]:
     """Return the score of each description; those without a verdict score 0.
 
-    Args:
-        count: The number of descriptions.
-        verdicts: The pending verdicts by the index of the description.
-        teachers: Awaits the verdicts.
+    `verdicts` has the pending verdicts by the index of the description.
     """
     scores = [0.0] * count
     found = await teachers.together(verdicts.values())

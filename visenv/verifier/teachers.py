@@ -26,7 +26,6 @@ class FrameReference(NamedTuple):
     """Identifies one image or frame of a sample.
 
     Attributes:
-        sample: The sample.
         frame: The number of the frame, from 0; 0 for an image.
     """
 

@@ -45,7 +45,6 @@ class SavedEpisode(NamedTuple):
 
     Attributes:
         record: The episode in the format of the page.
-        row: The row of the episode in the index.
         text: The searchable text of the episode.
         saved_in: The file of the episode, as named on the page.
         line: The line of the episode in that file, from 0.
@@ -203,10 +202,8 @@ def _result_rows(rows: list[Any], path: Path, problems: Problems) -> Iterator[di
 def _metrics(folder: Path, phases: list[str], problems: list[str]) -> Iterator[dict[str, Any]]:
     """Return every logged step; phases are in the order in which they ended, otherwise by age.
 
-    Args:
-        folder: Folder of a run with its own metrics, or with a folder for each phase, or both.
-        phases: The phases that have ended.
-        problems: A text is appended for each line that cannot be read.
+    The folder has its own metrics, or a folder for each phase, or both. A line that cannot be read
+    is appended to the problems.
     """
 
     def age(path: Path) -> tuple[int, float]:

@@ -20,16 +20,44 @@ from trl.trainer.grpo_trainer import GRPOTrainer
 from typing_extensions import override
 
 from visenv.errors import ConfigurationError
-from visenv.policy import EnginePolicy, TrainablePolicy
+from visenv.policy import EnginePolicy, Policy, Session, TrainablePolicy
 from visenv.private_names import TESTED_VERSIONS, check_private_names
 from visenv.rollout import Collector, Env, EpisodeSpec, Executor
-from visenv.types import Episode, Group, Sampling
+from visenv.types import Episode, Group, Reply, Sampling, TurnRequest
 
 from ...trainer.metrics import measure
-from ..free import FreePolicy
 from .formats import blank, conversation, opening, to_pil, to_trl
 from .model import Attention, ban, parts
 from .private_names import TRAINER_NAMES
+
+
+class FreePolicy(Policy[Session]):
+    """Samples the turns of a policy without the regular expression of `TurnRequest.regex`.
+
+    visenv's own trainer computes the log-probability of a constrained token over the allowed
+    tokens. Other trainers compute it over all tokens, and would train the model on choices that
+    were forced.
+
+    Args:
+        policy: The policy that plays.
+    """
+
+    def __init__(self, policy: Policy[Any]) -> None:
+        self._policy = policy
+
+    @override
+    def open(self, seed: int) -> Session:
+        session: Session = self._policy.open(seed)
+        return session
+
+    @override
+    async def respond(self, session: Session, request: TurnRequest, sampling: Sampling) -> Reply:
+        return await self._policy.respond(session, request._replace(regex=None), sampling)
+
+    @override
+    def close(self) -> None:
+        self._policy.close()
+
 
 _LEFT_ALONE: Mapping[str, Any] = {
     "use_vllm": False,

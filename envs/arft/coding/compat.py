@@ -7,8 +7,7 @@ from typing_extensions import override
 from visenv.tools import Store, ToolResult
 from visenv.types import Image, Sample, ToolCalled
 
-from ..compat.loop import RebuiltArftPrompt
-from ..compat.scores import with_box
+from ..compat import RebuiltArftPrompt, with_box
 from . import prompts
 from .env import ArftCoding
 from .ground_truth import CodingTruth

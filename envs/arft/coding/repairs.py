@@ -126,10 +126,7 @@ def _unblur(distortion: Distortion, noise: float | None = None) -> list[str]:
 
     A blurred image continues beyond its edges as its reflection. Its cosine transform is therefore
     that of the sharp image, multiplied by the spectrum of the kernel. OpenCV transforms even sizes.
-
-    Args:
-        distortion: The blur.
-        noise: Standard deviation of the noise, levels; by default, that of rounding.
+    `noise` is a standard deviation in levels; by default, that of rounding.
     """
     kernel, sigma = distortion.kernel or _USUAL_KERNEL, distortion.sigma or _USUAL_SIGMA
     power = round(((noise or _ROUNDING / sigma) / _SIGNAL) ** 2, 8)

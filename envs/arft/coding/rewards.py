@@ -20,7 +20,7 @@ problem, the label is paid with the exact answer, and times ``-1 / (K - 1)`` wit
 possible answers, so that a guess gains nothing on average.
 
 ``format`` is 1 for a turn of one thought and one action and nothing else (equation 3).
-``compat="arft"`` is the public rule, which `visenv.envs.arft.compat.scores` computes.
+``compat="arft"`` is the public rule, which `visenv.envs.arft.compat` computes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from visenv.grammar.tags import TagGrammar
 from visenv.rewards import RewardTerm, RewardWrapper, of_log
 from visenv.types import Answered, Event, EventLog, Sample, ToolCalled
 
-from ..compat.scores import (
+from ..compat import (
     PUBLISHED_FORMAT_SUMMARY,
     PUBLISHED_STEPS_SUMMARY,
     TOP,

@@ -1,6 +1,6 @@
-"""Implements the parts that both MAT data sets share (Visual-ARFT, arXiv 2505.14246).
+"""Implements the parts that both MAT data sets share, with the scores of the paper's tables 1 to 4.
 
-Both are on the hub as ``laolao77/MAT``.
+Both data sets (Visual-ARFT, arXiv 2505.14246) are on the hub as ``laolao77/MAT``.
 """
 
 from __future__ import annotations
@@ -16,11 +16,18 @@ from visenv.data.rows import RowLocation, RowSource
 from visenv.errors import DataError
 from visenv.types import Episode, Image, Sample
 
+from ..coding.ground_truth import CodingTruth
 from ..rewards.qa import Compat, token_f1
-from .splits import split_scores
+from ..search.ground_truth import SearchTruth
 
 ANSWER = re.compile(r"<answer>(.*?)</answer>", re.DOTALL)
 """Matches the answer in a solution of the training sets."""
+
+SPLITS = ("simple", "hard")
+SCORES = {"F1": "f1", "EM": "accuracy"}
+"""The columns of the tables, with the metric whose mean they show."""
+
+AVERAGE = "average"
 
 
 class MatSource(RowSource):
@@ -52,3 +59,39 @@ def answers_of(given: Any) -> tuple[str, ...]:
     if not written:
         raise DataError(f"no answers: {given!r:.200}")
     return tuple(written)
+
+
+def split_scores(episodes: Sequence[Episode], left_out: int = 0) -> dict[str, float]:
+    """Return the cells of a row of the tables, each 0 to 1.
+
+    Every item counts: an item that was aborted, was not answered or could not be read scores 0. The
+    public evaluation drops such items and then assigns splits by position.
+
+    Args:
+        episodes: One episode for each item, including aborted ones.
+        left_out: The number of rows that could not be read. Their split is unknown, so they
+            count in the average alone, as does an episode whose sample could not be opened.
+
+    Returns:
+        The cells by name: ``"F1 simple"``, ``"EM simple"``, the same of ``hard``, if there are
+        such items, and of ``average``, the mean over all items.
+    """
+    scores: dict[str, float] = {}
+    for split in SPLITS:
+        some = [each for each in episodes if _split_of(each) == split]
+        scores |= _means(split, some, len(some))
+    return scores | _means(AVERAGE, episodes, len(episodes) + left_out)
+
+
+def _split_of(episode: Episode) -> str:
+    """Return the split of an episode, ``""`` if its sample could not be opened."""
+    truth = episode.ground_truth
+    return truth.split if isinstance(truth, CodingTruth | SearchTruth) else ""
+
+
+def _means(split: str, episodes: Sequence[Episode], items: int) -> dict[str, float]:
+    return {
+        f"{column} {split}": sum(each.metrics.get(metric, 0.0) for each in episodes) / items
+        for column, metric in SCORES.items()
+        if items
+    }

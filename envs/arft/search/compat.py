@@ -28,10 +28,10 @@ from visenv.rewards import RewardTerm, of_log
 from visenv.tools import Tool
 from visenv.types import EventLog, Image, Sample, ToolCalled
 
-from ..compat.loop import RebuiltArftPrompt
-from ..compat.scores import (
+from ..compat import (
     PUBLISHED_FORMAT_SUMMARY,
     PUBLISHED_STEPS_SUMMARY,
+    RebuiltArftPrompt,
     answer_score,
     body_of,
     has_form,

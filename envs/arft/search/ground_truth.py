@@ -17,7 +17,6 @@ class WorldId:
 
     Attributes:
         preset: The kind of world.
-        seed: The seed of the world.
     """
 
     preset: str

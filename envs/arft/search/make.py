@@ -1,4 +1,4 @@
-"""Creates ArftSearch with its samples, its engine and its reward."""
+"""Creates ArftSearch with its samples, a user's own rows, its engine and its reward."""
 
 from __future__ import annotations
 
@@ -8,20 +8,22 @@ from typing import Unpack, get_args
 import gymnasium as gym
 
 from visenv.data.open import open_data
+from visenv.data.row import Row, RowSchema, question_of
 from visenv.data.source import Source
 from visenv.env import Observation
 from visenv.errors import ConfigurationError
 from visenv.presets import check_choice
 from visenv.rewards import RewardWrapper
 from visenv.search import Searcher, open_searcher
+from visenv.types import Sample
 
 from ..presets import SEARCH_PRESETS, ArftSearchSettings, choose
 from ..rewards.qa import Compat
 from ..rewards.steps import StepRewardWrapper
 from .compat import PublishedSearch, published_terms
 from .env import ArftSearch
+from .ground_truth import SearchTruth
 from .rewards import StepRule, search_terms
-from .rows import SEARCHED
 from .similarity import open_similarity
 from .world import EntitiesWorld
 
@@ -129,3 +131,20 @@ def _searcher(search: str | Searcher, data: str | Source) -> Searcher | None:
             "for example search='words:<index>'."
         )
     return None
+
+
+def search_sample(row: Row) -> Sample:
+    """Return the sample of a question that needs searches; the queries are not known."""
+    question, options, answers = question_of(row)
+    kind = row.optional_text("kind")
+    return Sample(row.id, question, (), answers, kind, SearchTruth(options=options))
+
+
+SEARCHED = RowSchema(
+    "questions to search for",
+    ("question", "answer"),
+    ("image", "options", "kind"),
+    SearchTruth,
+    search_sample,
+)
+"""Rows of a question and an answer, with or without images."""

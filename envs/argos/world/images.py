@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args
 
 import numpy as np
 
 from visenv.errors import ConfigurationError
-from visenv.presets import check_choice
+from visenv.presets import changed_preset, check_choice
 from visenv.types import Image, Sample
-from visenv.worlds.division import drawn_scene
-from visenv.worlds.draws import pick
-from visenv.worlds.presets import changed_preset
+from visenv.worlds.draws import drawn_scene, pick
 from visenv.worlds.recent import RECENT
 
 from ..ground_truth import GroundedTruth
@@ -46,7 +44,7 @@ class ImageWorld:
 
     def __init__(self, preset: str = "default", split: Split = "ood", **overrides: Any) -> None:
         self.preset = world_preset(IMAGES, preset, QUESTIONS, overrides)
-        check_choice("split", split, ("train", "ood"))
+        check_choice("split", split, get_args(Split))
         self.split: Split = split
 
     def sample(self, rng: np.random.Generator) -> Sample:

@@ -148,16 +148,9 @@ def chosen(sentence: Sentence, predicates: Predicates) -> set[int] | None:
 def _clause(
     clause: str, predicates: Predicates, before: tuple[bool, int] | None, last: int | None
 ) -> tuple[int | None, tuple[bool, int] | None, int | None]:
-    """Read one clause.
+    """Return the thing that is the answer by a clause, the clause's predicate and its subject.
 
-    Args:
-        clause: The text of the clause.
-        predicates: The words of the relation.
-        before: The predicate of the previous clause, or None.
-        last: The subject of the previous clause, or None.
-
-    Returns:
-        The thing that is the answer by this clause, or None; its predicate; and its subject.
+    `before` and `last` are the predicate and the subject of the previous clause.
     """
     if last is not None:
         clause = _IT.sub(f"X{last} ", clause)

@@ -39,7 +39,6 @@ class Plot(NamedTuple):
     """Describes a question about a video, and the motions and events of the video.
 
     Attributes:
-        question: The question.
         answer: The right answer.
         options: All answers that the wording allows, equally likely.
         actors: The things over time, from back to front; actors behind the wall are behind it.

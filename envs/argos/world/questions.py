@@ -22,7 +22,6 @@ class SceneQuestion(NamedTuple):
     """Describes a question and its scene.
 
     Attributes:
-        question: The question.
         answer: The right answer.
         options: All answers that the wording allows, equally likely.
         things: The things from back to front.

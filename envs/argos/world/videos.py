@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args
 
 import numpy as np
 
@@ -41,7 +41,7 @@ class VideoWorld:
 
     def __init__(self, preset: str = "default", split: Split = "ood", **overrides: Any) -> None:
         self.preset = world_preset(VIDEOS, preset, PLOTS, overrides)
-        check_choice("split", split, ("train", "ood"))
+        check_choice("split", split, get_args(Split))
         self.split: Split = split
 
     def sample(self, rng: np.random.Generator) -> Sample:

@@ -156,19 +156,12 @@ _Read = Callable[[str], _Judgment]
 
 
 class _Form(NamedTuple):
-    """Describes the form of a row's text.
-
-    Attributes:
-        name: The name of the form.
-        parts: The name of the part after each marker of the human turn; a part ``""`` is ignored.
-        markers: Regular expressions that match in this order; the last one ends the last part.
-        verdict: Parses the other turn.
-    """
+    """Describes the form of a row's text; the markers match in their order."""
 
     name: str
-    parts: tuple[str, ...]
-    markers: tuple[str, ...]
-    verdict: _Read
+    parts: tuple[str, ...]  # the part after each marker of the human turn; `""` is ignored
+    markers: tuple[str, ...]  # regular expressions; the last one ends the last part
+    verdict: _Read  # parses the other turn
 
     def read(self, human: str) -> dict[str, str] | None:
         """Return the parts by name, or None if a marker is missing; takes linear time."""

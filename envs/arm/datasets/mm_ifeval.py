@@ -26,7 +26,7 @@ from typing_extensions import override
 from visenv.checks import find_check
 from visenv.data.json_rows import json_object, written_list
 from visenv.data.rows import RowLocation, first_files, text_of
-from visenv.data.shared_images import SharedImageSource
+from visenv.data.table_source import SharedImageSource
 from visenv.decoding.json_text import read_json
 from visenv.errors import DataError, UnknownNameError
 from visenv.tools.base import complaint

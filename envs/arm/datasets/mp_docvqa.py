@@ -39,8 +39,7 @@ from visenv.data.rows import (
     text_of,
 )
 from visenv.errors import DataError, UnknownNameError
-from visenv.rewards.text import edit_similarity
-from visenv.rewards.vqa import is_too_long
+from visenv.rewards.vqa import edit_similarity, is_too_long
 from visenv.text.normalize import composed
 from visenv.types import Image, Sample
 

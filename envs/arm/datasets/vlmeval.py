@@ -35,7 +35,7 @@ from typing_extensions import override
 
 from visenv.data.json_rows import written_list
 from visenv.data.rows import RowLocation, as_choices, contents, lettered, text_of
-from visenv.data.shared_images import SharedImageSource
+from visenv.data.table_source import SharedImageSource
 from visenv.errors import DataError, UnknownNameError
 from visenv.types import Episode, Sample
 

@@ -110,19 +110,12 @@ class AnyPrecisionOfText(AnyPrecision, OfText):
 
 
 class _Form(NamedTuple):
-    """Describes the tools with one kind of parameters.
+    """Describes the tools with one kind of parameters."""
 
-    Attributes:
-        model: The check's parameters in ``strict``, after the name of a text.
-        published: The parameters of the published dialects.
-        example: Parameters for the prompt.
-        random: Draws plausible parameters for a random policy.
-    """
-
-    model: type[OfText]
-    published: type[OfText]
-    example: Mapping[str, Any]
-    random: Callable[[np.random.Generator], dict[str, Any]]
+    model: type[OfText]  # parameters in `strict`, after the name of a text
+    published: type[OfText]  # parameters of the published dialects
+    example: Mapping[str, Any]  # for the prompt
+    random: Callable[[np.random.Generator], dict[str, Any]]  # for a random policy
 
 
 class TextCheckTool(Tool[OfText]):

@@ -41,7 +41,6 @@ class Dialect(ABC):
         house: The house of the episode.
 
     Attributes:
-        name: The name of the dialect.
         latches_progress: Whether a condition still counts if it was met only before.
         rooms: Number of rooms of its houses; 0 if it works with any house.
         fixtures: The types of fixtures of its houses; empty for all.

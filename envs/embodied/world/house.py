@@ -128,7 +128,6 @@ class FurnishedHouse:
     """Holds rooms, fixtures and objects, and the first places of the objects.
 
     Attributes:
-        rooms: The rooms.
         doors: Doorways between rooms.
         windows: Windows in outer walls.
         fixtures: Receptacles and appliances by name.

@@ -176,11 +176,7 @@ class MagsTrain(CurationStep):
 
 
 def _stratum(row: Row) -> tuple[str, str]:
-    """Return data set and difficulty of a rated row.
-
-    Raises:
-        DataError: If one of them is missing.
-    """
+    """Return data set and difficulty of a rated row; a missing one raises `DataError`."""
     return text_of(row, "dataset"), text_of(row, "difficulty")
 
 

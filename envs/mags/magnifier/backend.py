@@ -1,14 +1,15 @@
-"""Implements the backend of scorers that runs a super-resolution network in this process."""
+"""Implements the request to a super-resolution network, and the scorer backend that runs one."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from typing_extensions import override
@@ -16,13 +17,26 @@ from typing_extensions import override
 from visenv.decoding.files import read_regular
 from visenv.errors import ConfigurationError
 from visenv.packages import install_command, require_version
-from visenv.scorers import InProcessBackend, ServiceLimits
-from visenv.types import Pixels
-
-from .request import Magnify
+from visenv.scorers import InProcessBackend, ScoreRequest, ServiceLimits
+from visenv.types import Image, Pixels
 
 if TYPE_CHECKING:
     from torch import nn
+
+
+@dataclass(frozen=True)
+class Magnify(ScoreRequest):
+    """Requests an enlarged crop.
+
+    The result is uint8 ``[scale * height, scale * width, 3]``, at the scale of the network.
+
+    Attributes:
+        crop: The crop at native size.
+    """
+
+    kind: ClassVar[str] = "magnify"
+    crop: Image
+
 
 PACKAGED = {
     "small": Path(__file__).with_name("small.npz"),

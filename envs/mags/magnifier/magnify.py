@@ -18,8 +18,7 @@ from visenv.scorers import Scorer
 from visenv.tools.crop_box import SMALL
 from visenv.types import Image, Pixels
 
-from .backend import PACKAGED, check_weights
-from .request import Magnify
+from .backend import PACKAGED, Magnify, check_weights
 
 MAGNIFIERS = (*PACKAGED, "lanczos", "resize", "none", "smfanet:<file>")
 

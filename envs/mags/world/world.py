@@ -6,9 +6,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from visenv.presets import changed_preset
 from visenv.types import Image, Pixels, Sample
-from visenv.worlds.division import drawn_scene
-from visenv.worlds.presets import changed_preset
+from visenv.worlds.draws import drawn_scene
 from visenv.worlds.recent import RECENT
 from visenv.worlds.scenes import SignTruth
 

@@ -161,7 +161,7 @@ def test_phase_decides_whether_the_vision_tower_is_frozen(tmp_path: Path, frozen
 
 def test_oracle_reads_each_row_of_a_finite_data_set_once_in_an_epoch(policy: Any) -> None:
     from visenv.algos.sft import play_demonstrations
-    from visenv.data.fixed import FixedSamples
+    from visenv.data.source import FixedSamples
     from visenv.envs.zoom_vqa import make
     from visenv.registration import load
     from visenv.worlds.scenes import ScenesWorld

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 from rich.table import Table
 
-from visenv.algos.experiment.tables import fitting_tables
+from visenv.algos.experiment.results import fitting_tables
 
 ROWS = ["before training", "after rl"]
 COLUMNS = {f"metric_{number}": [f"{number}.000 / 0.000"] * 2 for number in range(7)}

@@ -8,7 +8,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from visenv.data.fixed import FixedSamples
+from visenv.data.source import FixedSamples
 from visenv.envs.mags.boxes import MOST_AREA, area, native_window
 from visenv.envs.mags.ground_truth import MagsTruth
 from visenv.envs.mags.world import SCENES, MagsWorld

@@ -18,7 +18,7 @@ from tests.visenv.evaluation.draws import SEEDS, drawn, held_out_seeds, training
 from visenv.envs.arft.coding.world import flags, questions, sources
 from visenv.envs.argos.world import images, videos
 from visenv.envs.mags.world import world as mags
-from visenv.worlds.division import drawn_scene, is_held_out_scene
+from visenv.worlds.draws import drawn_scene, is_held_out_scene
 from visenv.worlds.recent import RecentSamples
 from visenv.worlds.scenes import world as scenes
 

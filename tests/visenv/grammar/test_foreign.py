@@ -29,11 +29,10 @@ from visenv.grammar import (
 from visenv.grammar.foreign import TAGS, neutralized
 from visenv.grammar.points import PointsGrammar
 from visenv.grammar.tags import TagGrammar
-from visenv.late_events import LateEvents
 from visenv.testing.toy import Add, Adder, Sums
 from visenv.tools import ToolResult
 from visenv.tools.base import ToolLifecycle
-from visenv.turn_execution import TurnExecution
+from visenv.turn_execution import LateEvents, TurnExecution
 
 GRAMMARS: Sequence[Grammar] = (
     ActionChunkGrammar(),

@@ -18,7 +18,7 @@ from visenv.grammar import KeyValueGrammar
 from visenv.policies.oracle import OraclePolicy
 from visenv.rollout import Collector, Executor, InlineExecutor, ProcessExecutor, ThreadExecutor
 from visenv.sandbox import Execution, Program, Sandbox
-from visenv.sandbox.account import sandbox_waits
+from visenv.sandbox.queue import sandbox_waits
 from visenv.testing import toy
 from visenv.tools import Store, Tool, ToolResult
 from visenv.types import Episode

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from visenv.envs.argos.teachers import make_extractor, model_teachers
 from visenv.envs.arm.answer_judge import ArmAnswerJudge, rule_of
-from visenv.envs.mags.evaluation.scores import AnswerScorer
+from visenv.envs.mags.evaluation import AnswerScorer
 from visenv.envs.mags.judge import open_judge
 from visenv.errors import ConfigurationError, ServiceError
 from visenv.evaluation.answer_judge import AnswerJudge

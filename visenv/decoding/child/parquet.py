@@ -27,12 +27,7 @@ Reply = tuple[dict[str, Any], dict[str, Any]]
 class _Cursor:
     """Reads some columns of a row group from its start, in batches.
 
-    Args:
-        place: The source, the row group and the columns that the cursor reads.
-        batches: The batches of rows.
-
-    Attributes:
-        next: The number of the next row in the group.
+    `place` holds the source, the row group and the columns, and `next` the number of the next row.
     """
 
     def __init__(self, place: object, batches: Iterator[Any]) -> None:

@@ -1,22 +1,43 @@
-"""Draws a report as a PDF with a text layer, by reportlab."""
+"""Draws a report, or its outline, as a PDF by reportlab.
+
+A report has a text layer, in which the values of its charts do not occur. Its outline has every
+page with its title and layout, but without its content: an overview of a report shows lines of
+equal length in place of text, and empty tables and charts. Its pixels therefore do not reveal, at
+any size, the answer to a question.
+"""
 
 from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from visenv.worlds.reports.charts import HEIGHT as CHART_HEIGHT
-from visenv.worlds.reports.charts import bar_chart, curve_chart
-from visenv.worlds.reports.report import Bars, Register, Report, Section, Table
+from visenv.worlds.reports.report import (
+    STEP,
+    Bars,
+    Curve,
+    Exhibit,
+    Register,
+    Report,
+    Section,
+    Table,
+)
 
 if TYPE_CHECKING:
+    from reportlab.graphics.shapes import Drawing, Path
     from reportlab.pdfgen.canvas import Canvas
 
 WIDTH, HEIGHT = 595.0, 842.0  # A4, points
 MARGIN = 56.0
 INNER = WIDTH - 2 * MARGIN
 _TEXT, _LEADING = 10.5, 15.0
+_LINE, _LINES_BEFORE, _LINES_AFTER = 5, 4, 7  # of the outline
+
+CHART_WIDTH, CHART_HEIGHT = 483, 260
+"""Size of a chart in points, with axes and labels."""
+
+_LEFT, _BOTTOM, _TOP_LEVEL = 34, 24, 13 * STEP
+_SMALL: dict[str, Any] = {"fontName": "Helvetica", "fontSize": 9}
 
 
 def draw_report(report: Report) -> bytes:
@@ -26,14 +47,14 @@ def draw_report(report: Report) -> bytes:
     buffer = io.BytesIO()
     canvas = Canvas(buffer, pagesize=(WIDTH, HEIGHT), invariant=True, pageCompression=0)
     canvas.setTitle(f"{report.company} {report.year}")
-    draw_cover(canvas, report)
+    _draw_cover(canvas, report)
     for section in report.sections:
         _draw_section(canvas, report, section)
     canvas.save()
     return buffer.getvalue()
 
 
-def draw_cover(canvas: Canvas, report: Report, names: bool = True) -> None:
+def _draw_cover(canvas: Canvas, report: Report, names: bool = True) -> None:
     """Draw the cover; without `names`, omit the board and the date."""
     canvas.setFillColor(report.accent)
     canvas.rect(0, HEIGHT - 250, WIDTH, 250, stroke=0, fill=1)
@@ -55,10 +76,10 @@ def draw_cover(canvas: Canvas, report: Report, names: bool = True) -> None:
         y = top - 10 - 18 * line
         canvas.drawString(MARGIN, y, section.topic.title)
         canvas.drawRightString(WIDTH - MARGIN, y, str(section.page))
-    draw_footer(canvas, report, 1)
+    _draw_footer(canvas, report, 1)
 
 
-def draw_heading(canvas: Canvas, report: Report, section: Section) -> None:
+def _draw_heading(canvas: Canvas, report: Report, section: Section) -> None:
     """Draw a rule, and the title of a section below it."""
     canvas.setFillColor(report.accent)
     canvas.rect(MARGIN, HEIGHT - 70, INNER, 3, stroke=0, fill=1)
@@ -67,7 +88,7 @@ def draw_heading(canvas: Canvas, report: Report, section: Section) -> None:
 
 
 def _draw_section(canvas: Canvas, report: Report, section: Section) -> None:
-    draw_heading(canvas, report, section)
+    _draw_heading(canvas, report, section)
     canvas.setFillColor("#222222")
     top = _draw_text(canvas, section.opening, HEIGHT - 128)
     canvas.setFont("Helvetica-Bold", 11)
@@ -75,7 +96,7 @@ def _draw_section(canvas: Canvas, report: Report, section: Section) -> None:
     top = _draw_exhibit(canvas, section, report.accent, top - 26)
     top = _draw_text(canvas, section.closing, top - 26)
     _draw_text(canvas, _facts(section), top - 8)
-    draw_footer(canvas, report, section.page)
+    _draw_footer(canvas, report, section.page)
 
 
 def caption(report: Report, section: Section) -> str:
@@ -104,19 +125,19 @@ def _draw_exhibit(canvas: Canvas, section: Section, accent: str, top: float) -> 
     if isinstance(exhibit, Table):
         head = ["Site", *map(str, exhibit.years)]
         rows = zip(exhibit.sites, exhibit.values, strict=True)
-        return draw_table(
+        return _draw_table(
             canvas, [head, *([site, *map(str, row)] for site, row in rows)], accent, top
         )
     if isinstance(exhibit, Register):
-        return draw_table(canvas, [["Work", "Site", "Status"], *exhibit.rows], accent, top)
+        return _draw_table(canvas, [["Work", "Site", "Status"], *exhibit.rows], accent, top)
     chart = (
-        bar_chart(exhibit, accent) if isinstance(exhibit, Bars) else curve_chart(exhibit, accent)
+        _bar_chart(exhibit, accent) if isinstance(exhibit, Bars) else _curve_chart(exhibit, accent)
     )
     renderPDF.draw(chart, canvas, MARGIN, top - CHART_HEIGHT)
     return top - CHART_HEIGHT
 
 
-def draw_table(canvas: Canvas, rows: list[Sequence[str]], accent: str, top: float) -> float:
+def _draw_table(canvas: Canvas, rows: list[Sequence[str]], accent: str, top: float) -> float:
     """Draw a table below `top`, with its first row as header; return the y of its lower edge."""
     from reportlab.lib.colors import HexColor
     from reportlab.platypus import Table as DrawnTable
@@ -148,10 +169,115 @@ def _draw_text(canvas: Canvas, text: str, top: float) -> float:
     return float(top - _LEADING * len(lines))
 
 
-def draw_footer(canvas: Canvas, report: Report, page: int) -> None:
+def _draw_footer(canvas: Canvas, report: Report, page: int) -> None:
     """Draw the footer, and end the page."""
     canvas.setFont("Helvetica", 8.5)
     canvas.setFillColor("#666666")
     canvas.drawString(MARGIN, 34, f"{report.company} · {report.year}")
     canvas.drawRightString(WIDTH - MARGIN, 34, f"Page {page}")
     canvas.showPage()
+
+
+def draw_outline(report: Report) -> bytes:
+    """Return the outline as a PDF, which does not depend on any answer."""
+    from reportlab.pdfgen.canvas import Canvas
+
+    buffer = io.BytesIO()
+    canvas = Canvas(buffer, pagesize=(WIDTH, HEIGHT), invariant=True, pageCompression=0)
+    _draw_cover(canvas, report, names=False)
+    for section in report.sections:
+        _outline_section(canvas, report, section)
+    canvas.save()
+    return buffer.getvalue()
+
+
+def _outline_section(canvas: Canvas, report: Report, section: Section) -> None:
+    _draw_heading(canvas, report, section)
+    top = _draw_lines(canvas, _LINES_BEFORE, HEIGHT - 128)
+    top = _outline_exhibit(canvas, section.exhibit, report.accent, top - 26)
+    _draw_lines(canvas, _LINES_AFTER, top - 26)
+    _draw_footer(canvas, report, section.page)
+
+
+def _draw_lines(canvas: Canvas, count: int, top: float) -> float:
+    """Draw gray lines in place of text; return the y of the next line."""
+    canvas.setFillColor("#c4c4c4")
+    for line in range(count):
+        canvas.rect(MARGIN, top - line * _LEADING, INNER, _LINE, stroke=0, fill=1)
+    return top - count * _LEADING
+
+
+def _outline_exhibit(canvas: Canvas, exhibit: Exhibit, accent: str, top: float) -> float:
+    """Draw an empty table, or axes without bars or curve; return the y of the lower edge."""
+    from reportlab.graphics import renderPDF
+
+    if isinstance(exhibit, Bars | Curve):
+        places = exhibit.sites if isinstance(exhibit, Bars) else exhibit.years
+        drawing, _ = _axes([""] * len(places))
+        renderPDF.draw(drawing, canvas, MARGIN, top - CHART_HEIGHT)
+        return top - CHART_HEIGHT
+    columns = 3 if isinstance(exhibit, Register) else 1 + len(exhibit.years)
+    rows = len(exhibit.rows if isinstance(exhibit, Register) else exhibit.sites)
+    return _draw_table(canvas, [[""] * columns] * (1 + rows), accent, top)
+
+
+def _bar_chart(bars: Bars, accent: str) -> Drawing:
+    """Draw one bar for each site; its top is on a grid line."""
+    from reportlab.graphics.shapes import Rect
+    from reportlab.lib.colors import HexColor
+
+    drawing, middles = _axes(bars.sites)
+    width = 0.5 * (middles[1] - middles[0])
+    color = HexColor(accent)
+    for middle, value in zip(middles, bars.values, strict=True):
+        bar = Rect(middle - width / 2, _BOTTOM, width, _height(value) - _BOTTOM)
+        bar.fillColor, bar.strokeColor = color, None
+        drawing.add(bar)
+    return drawing
+
+
+def _curve_chart(curve: Curve, accent: str) -> Drawing:
+    """Draw one dot for each year, on a grid line, joined by a line."""
+    from reportlab.graphics.shapes import Circle, PolyLine
+    from reportlab.lib.colors import HexColor
+
+    drawing, middles = _axes([str(year) for year in curve.years])
+    points = list(zip(middles, map(_height, curve.values), strict=True))
+    color = HexColor(accent)
+    drawing.add(PolyLine(points, strokeColor=color, strokeWidth=2))
+    for x, y in points:
+        drawing.add(Circle(x, y, 4, fillColor=color, strokeColor=None))
+    return drawing
+
+
+def _axes(labels: Sequence[str]) -> tuple[Drawing, list[float]]:
+    """Draw a chart with a grid line every `STEP`; return the center x of each label's column."""
+    from reportlab.graphics.shapes import Drawing, String
+
+    drawing = Drawing(CHART_WIDTH, CHART_HEIGHT)
+    labeled = range(0, _TOP_LEVEL + 1, 2 * STEP)
+    drawing.add(_grid(range(STEP, _TOP_LEVEL + 1, 2 * STEP), "#d9d9d9"))
+    drawing.add(_grid(labeled, "#9a9a9a"))
+    for level in labeled:
+        drawing.add(String(_LEFT - 5, _height(level) - 3, str(level), textAnchor="end", **_SMALL))
+    column = (CHART_WIDTH - _LEFT) / len(labels)
+    middles = [_LEFT + column * (place + 0.5) for place in range(len(labels))]
+    for middle, label in zip(middles, labels, strict=True):
+        drawing.add(String(middle, _BOTTOM - 14, label, textAnchor="middle", **_SMALL))
+    return drawing, middles
+
+
+def _grid(levels: range, color: str) -> Path:
+    """Draw lines at these levels as one path, which is several times faster than separate lines."""
+    from reportlab.graphics.shapes import Path
+    from reportlab.lib.colors import HexColor
+
+    path = Path(strokeColor=HexColor(color), strokeWidth=0.7, fillColor=None)
+    for level in levels:
+        path.moveTo(_LEFT, _height(level))
+        path.lineTo(CHART_WIDTH, _height(level))
+    return path
+
+
+def _height(level: int) -> float:
+    return _BOTTOM + (CHART_HEIGHT - _BOTTOM - 8) * level / _TOP_LEVEL

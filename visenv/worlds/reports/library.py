@@ -11,8 +11,7 @@ from visenv.documents.document import Document, OutlinedDocument, RenderedDocume
 from visenv.documents.pdf import PdfDocument
 from visenv.errors import DataError, UnknownNameError
 from visenv.worlds.reports.cards import draw_cards, write_cards
-from visenv.worlds.reports.drawing import draw_report
-from visenv.worlds.reports.outline import draw_outline
+from visenv.worlds.reports.drawing import draw_outline, draw_report
 from visenv.worlds.reports.report import write_report
 
 SEEDS = 10**9

@@ -182,7 +182,6 @@ class Report(NamedTuple):
 
     Attributes:
         company: Name of the company.
-        year: The year of the report.
         accent: Color of headings and charts, ``"#rrggbb"``.
         board: Names on the cover.
         approved: The date on the cover.

@@ -7,10 +7,9 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from visenv.presets import changed_preset
 from visenv.types import Image, Pixels, Sample
-from visenv.worlds.division import drawn_scene
-from visenv.worlds.draws import pick
-from visenv.worlds.presets import changed_preset
+from visenv.worlds.draws import drawn_scene, pick
 from visenv.worlds.recent import RECENT
 from visenv.worlds.scenes.background import add_grain
 from visenv.worlds.scenes.details import KINDS, PANEL, Canvas, engrave

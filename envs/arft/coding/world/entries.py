@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from visenv.worlds.division import drawn_scene
-from visenv.worlds.draws import pick, shuffled
+from visenv.worlds.draws import drawn_scene, pick, shuffled
 
 # fmt: off
 _FIRST = (

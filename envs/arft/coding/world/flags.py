@@ -13,8 +13,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from visenv.types import Image, Pixels, QuestionTruth, Sample
-from visenv.worlds.division import drawn_scene
-from visenv.worlds.draws import pick, shuffled
+from visenv.worlds.draws import drawn_scene, pick, shuffled
 
 from ...tiny_images import COLORS, gray_ground, with_grain
 from ..ground_truth import Legibility

@@ -9,7 +9,7 @@ import numpy as np
 
 from visenv.errors import ConfigurationError, UnknownNameError
 from visenv.types import Sample
-from visenv.worlds.division import drawn_scene
+from visenv.worlds.draws import drawn_scene
 from visenv.worlds.scenes.signs import FRAMES, SHAPES
 from visenv.worlds.scenes.world import VARIED, VariedScenes, lacks_looks
 

@@ -140,8 +140,7 @@ class HabitatSimulation(HouseSimulation):
     def _follow(self, reply: SimulatorReply) -> str:
         """Store the state that the simulator reports; return the code of an invalid skill.
 
-        Raises:
-            ServiceError: If the report has another form.
+        A report of another form raises `ServiceError`.
         """
         try:
             code, steps = _checked(reply.facts, len(self.goal.conditions))
@@ -160,12 +159,7 @@ class HabitatSimulation(HouseSimulation):
 
 
 def _checked(facts: Mapping[str, Any], conditions: int) -> tuple[str, int]:
-    """Return the code and the number of steps.
-
-    Raises:
-        KeyError: If something is missing.
-        ValueError: If something has another type.
-    """
+    """Return the code and the number of steps; a missing fact or another type raises an error."""
     code, steps, met, success = (facts[name] for name in ("code", "steps", "met", "success"))
     are_stages = isinstance(met, list) and len(met) == conditions
     if not are_stages or any(type(each) is not bool for each in (*met, success)):

@@ -90,7 +90,6 @@ class ServedHouse(Simulator):
 
     Attributes:
         house: The house of the episode.
-        state: The state of the house.
         renderer: Renders it.
     """
 

@@ -24,9 +24,6 @@ class HouseMetadata:
 
     Args:
         house: The house, whose objects must be numbered as ai2thor's.
-
-    Attributes:
-        state: The state of the house.
     """
 
     def __init__(self, house: FurnishedHouse) -> None:

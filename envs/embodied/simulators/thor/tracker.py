@@ -14,9 +14,6 @@ class Tracker:
     in it when it is closed, and a faucet cleans the objects in the nearest basin when it is turned
     on. An object that is put into a running appliance is heated or cleaned, too.
 
-    Args:
-        scene: The scene.
-
     Attributes:
         hot: Ids of heated objects.
         cold: Ids of cooled objects.

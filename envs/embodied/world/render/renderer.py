@@ -134,9 +134,6 @@ def _leaves_process() -> bool:
 class HouseRenderer:
     """Renders one house. OpenGL objects belong to the process, so that the renderer pickles.
 
-    Args:
-        house: The house.
-
     Raises:
         ConfigurationError: If MuJoCo or OpenGL is not installed; the message names the packages.
     """
@@ -203,10 +200,9 @@ class HouseRenderer:
     def _draw_ids(
         self, state: HouseState, camera: Camera, side: int
     ) -> tuple[Frame, NDArray[np.int32], list[str]]:
-        """Render colors that represent ids; must be called in the OpenGL thread.
+        """Return colors that represent ids; the geom of each, -1 for the background; and its owner.
 
-        Returns:
-            The colors; the geom of each color, -1 for the background; the owner of each geom.
+        The method must be called in the OpenGL thread.
         """
         colors = self._draw(state, camera, side, 0, True)
         import mujoco  # after the first frame, which chooses the OpenGL backend

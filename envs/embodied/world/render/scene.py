@@ -42,24 +42,15 @@ directional="true"/>"""
 
 
 class _Bodies(NamedTuple):
-    """Holds the parts of an object or fixture in the model.
+    """Holds the parts of an object or fixture in the model."""
 
-    Attributes:
-        mocap: The index of its moving body, -1 if it has none.
-        geoms: The ids of its geoms.
-        states: The state in which each geom is visible.
-    """
-
-    mocap: int
-    geoms: tuple[int, ...]
-    states: tuple[str, ...]
+    mocap: int  # the index of its moving body, -1 if it has none
+    geoms: tuple[int, ...]  # ids
+    states: tuple[str, ...]  # the state in which each geom is visible
 
 
 class HouseScene:
     """Represents a house in MuJoCo.
-
-    Args:
-        house: The house.
 
     Attributes:
         model: The `mujoco.MjModel`.

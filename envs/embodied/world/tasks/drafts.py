@@ -27,7 +27,6 @@ class TaskDraft:
     Attributes:
         furnisher: Adds objects.
         task: The type of task.
-        subset: The subset.
         destinations: The fixtures to which the object is brought.
         lookalikes: Number of objects of a reference by look.
         apart: Whether the objects that a reference by look or place chooses from must be in

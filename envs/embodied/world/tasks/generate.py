@@ -78,11 +78,8 @@ class HouseTask:
     """Holds a task in its house.
 
     Attributes:
-        house: The house.
         kind: The type of task, a key of `TASKS`.
-        subset: The subset.
         instruction: The instruction for the policy.
-        goal: The goal.
         plan: Ids of actions that reach it.
         targets: The objects that the reference matches, if it must match exactly one.
         lookalikes: The other objects of its type.

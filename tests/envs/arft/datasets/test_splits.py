@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from visenv.envs.arft.datasets.splits import split_scores
+from visenv.envs.arft.datasets.mat import split_scores
 from visenv.envs.arft.search.ground_truth import SearchTruth
 from visenv.types import Episode, Failure
 

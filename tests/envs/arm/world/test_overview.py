@@ -14,8 +14,7 @@ from visenv.envs.arm.world.reports import ReportsWorld
 from visenv.types import Pixels, Sample
 from visenv.worlds.reports.cards import COLORS, GRAY, PANEL
 from visenv.worlds.reports.cards import SIDE as CARD
-from visenv.worlds.reports.drawing import draw_report
-from visenv.worlds.reports.outline import draw_outline
+from visenv.worlds.reports.drawing import draw_outline, draw_report
 from visenv.worlds.reports.report import Bars, Curve, Register, Report, Section, Table, write_report
 
 pytestmark = [pytest.mark.component("pypdfium2"), pytest.mark.component("reportlab")]

@@ -15,9 +15,8 @@ pytestmark = pytest.mark.component("torch")
 
 from visenv.envs.mags.magnifier import backend as backends
 from visenv.envs.mags.magnifier import magnify as magnify_module
-from visenv.envs.mags.magnifier.backend import PACKAGED, MagnifierBackend
+from visenv.envs.mags.magnifier.backend import PACKAGED, MagnifierBackend, Magnify
 from visenv.envs.mags.magnifier.magnify import NetworkMagnifier, open_magnifier, target_size
-from visenv.envs.mags.magnifier.request import Magnify
 from visenv.envs.mags.magnifier.small import SmallNet, load_small
 from visenv.envs.mags.magnifier.smfanet import VARIANTS, SMFANet
 from visenv.errors import ConfigurationError, UnknownNameError

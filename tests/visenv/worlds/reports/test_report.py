@@ -9,8 +9,7 @@ import pytest
 
 from visenv.documents.pdf import PdfDocument
 from visenv.types import Pixels
-from visenv.worlds.reports.charts import HEIGHT, WIDTH
-from visenv.worlds.reports.drawing import draw_report
+from visenv.worlds.reports.drawing import CHART_HEIGHT, CHART_WIDTH, draw_report
 from visenv.worlds.reports.report import (
     FILLER_SENTENCES,
     OPENING_SENTENCES,
@@ -122,17 +121,18 @@ def test_values_of_a_chart_are_in_no_text(exhibit: type[Bars] | type[Curve]) -> 
 def read_levels(pixels: Pixels, accent: str, count: int) -> list[int]:
     """Return the level of the highest accent pixel in the middle of each label's column.
 
-    The chart is WIDTH points wide inside margins of 56; its axis starts 34 points to the right of
-    that. The lines for 0 and 60 are found by their gray, so that levels are read as a person reads.
+    The chart is CHART_WIDTH points wide inside margins of 56; its axis starts 34 points further to
+    the right. The lines for 0 and 60 are found by their gray, so that levels are read as a person
+    reads.
     """
     scale = pixels.shape[1] / 595
     color = np.array([int(accent[at : at + 2], 16) for at in (1, 3, 5)])
     inked = np.abs(pixels.astype(int) - color).sum(axis=2) < 60
-    axis, right = (56 + 34) * scale, (56 + WIDTH) * scale
+    axis, right = (56 + 34) * scale, (56 + CHART_WIDTH) * scale
     gray = np.abs(pixels.astype(int) - 0x9A).sum(axis=2) < 60
     lines = np.flatnonzero(gray[:, int(axis) + 3 : int(axis) + 9].all(axis=1))
     zero, sixty = lines.max(), lines.min()
-    assert (zero - sixty) / scale < HEIGHT
+    assert (zero - sixty) / scale < CHART_HEIGHT
     levels = []
     for place in range(count):
         middle = int(axis + (right - axis) * (place + 0.5) / count)

@@ -24,7 +24,7 @@ from visenv.envs.arft.coding.world.pictures import draw_picture
 from visenv.envs.arft.coding.world.questions import WORLDS, TextPictures, procedural
 from visenv.envs.arft.tiny_images import COLORS
 from visenv.errors import UnknownNameError
-from visenv.worlds.division import is_held_out_scene
+from visenv.worlds.draws import is_held_out_scene
 
 
 def entries_of(layout: str, wording: str = "", seed: int = 0) -> PictureEntries:

@@ -10,8 +10,15 @@ import pytest
 from rich.table import Table
 
 from visenv.background import run_here
-from visenv.envs.mags.evaluation.scores import AnswerScorer, read_grade, read_short
-from visenv.envs.mags.evaluation.table import PaperTable, by_cell, score_all, tables
+from visenv.envs.mags.evaluation import (
+    AnswerScorer,
+    PaperTable,
+    by_cell,
+    read_grade,
+    read_short,
+    score_all,
+    tables,
+)
 from visenv.episodes import write_episodes
 from visenv.errors import ConfigurationError, ServiceError
 from visenv.policies.baselines import ZoomRefinePolicy

@@ -1,20 +1,54 @@
-"""Plays demonstrations, and encodes them for the policy that is trained on them."""
+"""Implements supervised fine-tuning (SFT) on the turns of given episodes.
+
+`SFT` is an `Algorithm` in which every episode has an advantage of 1. `play_demonstrations` plays
+demonstrations, and encodes them for the policy that is trained on them.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from typing_extensions import override
+
+from visenv.algorithm import Algorithm, Batch, Loss
 from visenv.errors import RunError
 from visenv.policy import Policy, TrainablePolicy
 from visenv.rollout import Env, EpisodeSpec, Mixture
-from visenv.types import Episode
+from visenv.types import Episode, Group
 
-from ..trainer.distributed import DistributedContext
-from ..trainer.episode_sources.samples import RowOrder
-from ..trainer.placement import Placement
+from .trainer.distributed import DistributedContext
+from .trainer.episode_sources.samples import RowOrder
+from .trainer.placement import Placement
+
+
+@dataclass(frozen=True)
+class SFT(Algorithm):
+    """Minimizes the mean negative log-likelihood over the tokens of the policy in a step."""
+
+    @override
+    def advantages(self, groups: Sequence[Group]) -> list[list[NDArray[np.float64]]]:
+        """Return 1 for every episode."""
+        return [[np.ones(())] * len(group) for group in groups]
+
+    @override
+    def loss(self, batch: Batch) -> Loss:
+        """Return ``-sum(A log p) / tokens`` with A = 1, and the mean ``entropy`` in nats."""
+        zero = batch.logprobs.new_zeros(())
+        logprobs, advantages, entropy = (
+            torch.where(batch.mask, each, zero)
+            for each in (batch.logprobs, batch.advantages, batch.entropy)
+        )
+        tokens = max(batch.total_tokens, 1)
+        return Loss(
+            -(logprobs * advantages).sum() / tokens, {"entropy": float(entropy.sum()) / tokens}
+        )
 
 
 def play_demonstrations(

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from visenv.errors import DataError
-from visenv.rewards.text import edit_similarity, soft_score
-from visenv.rewards.vqa import LONGEST_ANSWER
+from visenv.rewards.vqa import LONGEST_ANSWER, edit_similarity, soft_score
 
 
 def distance(first: str, second: str) -> int:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from visenv.envs.arft import compat
 from visenv.envs.arft.coding.world.sources import coding_truth
-from visenv.envs.arft.compat import scores
 from visenv.types import EventLog, Sample, TurnTaken
 
 SAMPLE = Sample(
@@ -18,7 +18,7 @@ SAMPLE = Sample(
 
 
 def accuracy(text: str, step: str, sample: Sample = SAMPLE) -> float:
-    return scores.accuracy(text, step, sample)
+    return compat.accuracy(text, step, sample)
 
 
 # ---------------------------------------------------------------------------- accuracy
@@ -93,8 +93,8 @@ def test_problems_beside_another_tag(tag: str) -> None:
 
 def test_ablation_scores_answers_exactly() -> None:
     text = "<answer>very dark green</answer>"
-    assert scores.accuracy(text, "answer", SAMPLE, "em") == 0.0
-    assert scores.accuracy("<answer>Dark green.</answer>", "answer", SAMPLE, "em") == 1.0
+    assert compat.accuracy(text, "answer", SAMPLE, "em") == 0.0
+    assert compat.accuracy("<answer>Dark green.</answer>", "answer", SAMPLE, "em") == 1.0
 
 
 # ---------------------------------------------------------------------------- form
@@ -132,7 +132,7 @@ NEARLY = st.builds(
 def test_form_is_that_of_the_public_expressions(step: str, text: str) -> None:
     repeated = any(text.count(tag) >= 2 for tag in OPENED)
     matched = re.fullmatch(FORMS[step], text, re.DOTALL) is not None
-    assert scores.has_form(text, step) == (matched and not repeated)
+    assert compat.has_form(text, step) == (matched and not repeated)
 
 
 # ---------------------------------------------------------------------------- sums
@@ -146,7 +146,7 @@ TURNS = (
 
 def paid(*texts: str) -> tuple[float, float]:
     log = EventLog([TurnTaken(turn, text, None) for turn, text in enumerate(texts)])
-    return scores.accuracy_term(log, SAMPLE), scores.format_term(log, SAMPLE)
+    return compat.accuracy_term(log, SAMPLE), compat.format_term(log, SAMPLE)
 
 
 def test_turn_is_rewarded_by_the_step_at_its_position() -> None:
@@ -162,7 +162,7 @@ def test_turn_is_rewarded_by_the_step_at_its_position() -> None:
 
 def test_top_is_three_steps() -> None:
     right = TURNS[0].replace("{'rotation90'}", "{'rotation90', 'dark'}")
-    assert sum(paid(right, *TURNS[1:])) == pytest.approx(scores.TOP)
+    assert sum(paid(right, *TURNS[1:])) == pytest.approx(compat.TOP)
 
 
 # ------------------------------------------------------------------------- crops of the public code
@@ -183,7 +183,7 @@ def test_top_is_three_steps() -> None:
     ],
 )
 def test_slices_of_two_axes_are_replaced(code: str, expected: str) -> None:
-    assert scores.with_box(code, [366, 723, 506, 851], (500, 332)) == expected
+    assert compat.with_box(code, [366, 723, 506, 851], (500, 332)) == expected
 
 
 # The expression of the public script.
@@ -199,4 +199,4 @@ CODE = st.lists(
 @example("[[a:b, c:d]]")
 def test_slices_are_those_of_the_public_expression(code: str) -> None:
     wanted = re.sub(SLICE, "[2:4, 1:3]", code)
-    assert scores.with_box(code, [100, 200, 300, 400], (10, 10)) == wanted
+    assert compat.with_box(code, [100, 200, 300, 400], (10, 10)) == wanted

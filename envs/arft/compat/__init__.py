@@ -1,1 +1,0 @@
-"""Implements the public code's behavior in both ARFT environments, for ``compat="arft"``."""
