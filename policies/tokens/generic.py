@@ -307,10 +307,11 @@ def _placeholder_of(checkpoint: Checkpoint, kind: str) -> int:
 
 
 def _patch_size(config: Any) -> int:
-    """Return the number of values of a patch: channels times height times width."""
+    """Return the number of values of a patch: channels times frames times height times width."""
     size = getattr(config.vision_config, "patch_size", None)
     sides = (size, size) if isinstance(size, int) else tuple(size or (14, 14))
-    values: int = 3 * math.prod(sides)
+    frames = getattr(config.vision_config, "temporal_patch_size", 1)  # an image is repeated
+    values: int = 3 * math.prod(sides) * (frames if isinstance(frames, int) else 1)
     return values
 
 
