@@ -50,7 +50,7 @@ class MicroBatch(NamedTuple):
 
     def collated(self, policy: TrainablePolicy[Any]) -> Any:
         """Return the output of `TrainablePolicy.collate`, with the fillers last."""
-        given = (*self.own, *self.fillers)
+        given: list[TrainingSegment | DummySegment] = [*self.own, *self.fillers]
         images = {sha256: shown for each in given for sha256, shown in each.images.items()}
         return policy.collate([each.segment for each in given], images)
 
@@ -99,7 +99,9 @@ def micro_batches(
     for kind in [kind for kind in shown if kind != "text"] or shown:
         if any(each.batches < count or kind in each.lacking for each in needs):
             lengths = [each.tokens.get(kind, math.inf) for each in needs]
-            fillers[kind] = processes.broadcast(own.get(kind), lengths.index(min(lengths)))
+            filler = processes.broadcast(own.get(kind), lengths.index(min(lengths)))
+            assert filler is not None, "the process with the shortest filler has it"
+            fillers[kind] = filler
     parts += [[]] * (count - len(parts))
     return [MicroBatch(part, _missing(part, fillers)) for part in parts]
 

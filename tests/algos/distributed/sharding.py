@@ -77,7 +77,8 @@ def _held() -> int:
     for each in (*tensors, *shards):
         if each.nbytes < BUFFER:
             sizes[each.untyped_storage().data_ptr()] = each.untyped_storage().nbytes()
-    return sum(sizes.values()) - int(kept)
+    total: int = sum(sizes.values())
+    return total - int(kept)
 
 
 def _check_weights(policy: Any, reference: Any, model: str) -> None:

@@ -95,7 +95,8 @@ def batches_of(*given: Sequence[TrainingSegment]) -> list[list[MicroBatch]]:
 
 
 def shown(batch: MicroBatch) -> set[str]:
-    segments = [each.segment for each in (*batch.own, *batch.fillers)]
+    given: list[Any] = [*batch.own, *batch.fillers]
+    segments = [each.segment for each in given]
     images, videos = (any(getattr(one, name) for one in segments) for name in ("images", "videos"))
     return {name for name, there in (("i", images), ("v", videos)) if there}
 

@@ -103,7 +103,8 @@ def record(name: str, folder: Path) -> list[Exchange]:
     with torch.no_grad():
         scores = proof.plain_scores(stock, policy, segment, proof.shown_in([session])).tolist()
     streams = [_before(session.stream, turn.start) for turn in segment.turns]
-    prompts = read_by_vllm(folder, [SimpleNamespace(stream=stream) for stream in streams])
+    sessions: list[Any] = [SimpleNamespace(stream=stream) for stream in streams]
+    prompts = read_by_vllm(folder, sessions)
     exchanges = []
     for turn, stream, prompt in zip(segment.turns, streams, prompts, strict=True):
         token_ids = segment.token_ids[turn.start : turn.end].tolist()

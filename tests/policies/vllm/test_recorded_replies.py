@@ -64,7 +64,7 @@ def test_conversation_has_the_tokens_and_scores_of_the_replies(
         assert segment.token_ids[: turn.start].tolist() == reply["prompt_token_ids"]
         assert segment.token_ids[own].tolist() == choice["token_ids"]
         expected = [token["logprob"] for token in choice["logprobs"]["content"]]
-        assert segment.logprobs[own].tolist() == np.float32(expected).tolist()
+        assert segment.logprobs[own].tolist() == np.array(expected, np.float32).tolist()
     scored = trained.score([segment], session.stream.items).logprobs[0].detach().numpy()
     np.testing.assert_allclose(scored, segment.logprobs, rtol=0, atol=BOUND)
 
