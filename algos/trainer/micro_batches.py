@@ -1,17 +1,20 @@
 """Divides an optimizer step into micro-batches, and prepares each while another is computed.
 
 All processes have the same number of micro-batches. If several processes share a model, each must
-run the same parts of the model equally often. Otherwise they wait for each other forever. A process
-with fewer micro-batches therefore runs additional ones with a *filler*. A process whose micro-batch
-contains no image, while those of other processes do, adds the filler to it. A filler is a segment
-of the same step with the weight 0. It stays in the graph because of its backward pass.
+run the same parts of the model equally often. Otherwise they wait for each other forever. Some
+models run their vision tower once for all images of a micro-batch, and once for all videos. If the
+micro-batches of other processes contain text, images or videos that a micro-batch lacks, a *filler*
+with them is therefore added to it. A filler is a segment of the same step with the weight 0. It
+stays in the graph because of its backward pass.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
 import torch
 
@@ -21,6 +24,11 @@ from visenv.types import Segment, Visual
 from .credit import TrainingSegment
 from .distributed import DistributedContext
 
+Kind = Literal["video", "image", "text"]
+"""What a segment contains for the model to read; every segment contains text."""
+
+_KINDS: tuple[Kind, ...] = get_args(Kind)
+
 
 class DummySegment(NamedTuple):
     """Holds a filler: a segment that is computed but has no weight in the loss."""
@@ -28,39 +36,37 @@ class DummySegment(NamedTuple):
     segment: Segment
     images: Mapping[str, Visual]
 
-    @property
-    def cost(self) -> tuple[bool, int]:
-        """Return a sort key: the best filler has images or videos and few tokens."""
-        return not self.segment.spans, len(self.segment)
-
 
 class MicroBatch(NamedTuple):
     """Holds the segments of one forward pass.
 
     Attributes:
         own: The segments that are trained on.
-        filler: The filler, or None.
+        fillers: The fillers, at most one for images and one for videos.
     """
 
     own: Sequence[TrainingSegment]
-    filler: DummySegment | None = None
+    fillers: Sequence[DummySegment] = ()
 
     def collated(self, policy: TrainablePolicy[Any]) -> Any:
-        """Return the output of `TrainablePolicy.collate`, with the filler last."""
-        segments = [each.segment for each in self.own]
-        images = {sha256: shown for each in self.own for sha256, shown in each.images.items()}
-        if self.filler is not None:
-            segments.append(self.filler.segment)
-            images.update(self.filler.images)
-        return policy.collate(segments, images)
+        """Return the output of `TrainablePolicy.collate`, with the fillers last."""
+        given: list[TrainingSegment | DummySegment] = [*self.own, *self.fillers]
+        images = {sha256: shown for each in given for sha256, shown in each.images.items()}
+        return policy.collate([each.segment for each in given], images)
 
 
 class _Need(NamedTuple):
-    """Holds the number of micro-batches and the best filler of a process, for the others."""
+    """Describes the micro-batches and the possible fillers of a process, for the others.
+
+    Attributes:
+        batches: Number of micro-batches.
+        lacking: The kinds that at least one of them lacks.
+        tokens: Number of tokens of the shortest possible filler of each kind.
+    """
 
     batches: int
-    lacks_images: bool
-    cost: tuple[bool, int] | None
+    lacking: AbstractSet[Kind]
+    tokens: Mapping[Kind, int]
 
 
 def micro_batches(
@@ -81,34 +87,60 @@ def micro_batches(
     parts = [[credited[index] for index in part] for part in indices]
     if processes.count == 1:
         return [MicroBatch(part) for part in parts]
-    candidate = _candidate(credited)
-    cost = None if candidate is None else candidate.cost
-    needs = processes.gather(_Need(len(parts), not all(map(_shows_images, parts)), cost))
-    costs = [each.cost for each in needs]
-    count = max(each.batches for each in needs)
-    best = min((each for each in costs if each is not None), default=None)
-    if best is None:
+    own = _possible_fillers(credited)
+    lacking = {kind for part in parts for kind in _KINDS if kind not in _kinds_of(part)}
+    tokens = {kind: len(filler.segment) for kind, filler in own.items()}
+    needs = processes.gather(_Need(len(parts), lacking, tokens))
+    shown = [kind for kind in _KINDS if any(kind in each.tokens for each in needs)]
+    if not shown:
         return []
-    images = not best[0]
-    filler = None
-    if any(each.batches < count or (images and each.lacks_images) for each in needs):
-        filler = processes.broadcast(candidate, costs.index(best))
+    count = max(each.batches for each in needs)
+    fillers: dict[Kind, DummySegment] = {}
+    for kind in [kind for kind in shown if kind != "text"] or shown:
+        if any(each.batches < count or kind in each.lacking for each in needs):
+            lengths = [each.tokens.get(kind, math.inf) for each in needs]
+            filler = processes.broadcast(own.get(kind), lengths.index(min(lengths)))
+            assert filler is not None, "the process with the shortest filler has it"
+            fillers[kind] = filler
     parts += [[]] * (count - len(parts))
-    return [
-        MicroBatch(part, filler if not part or (images and not _shows_images(part)) else None)
-        for part in parts
+    return [MicroBatch(part, _missing(part, fillers)) for part in parts]
+
+
+def _kinds_of(part: Sequence[TrainingSegment | DummySegment]) -> set[Kind]:
+    """Return the kinds that a micro-batch contains."""
+    segments = [each.segment for each in part]
+    found = (
+        any(each.videos for each in segments),
+        any(each.images for each in segments),
+        bool(segments),
+    )
+    return {kind for kind, is_there in zip(_KINDS, found, strict=True) if is_there}
+
+
+def _possible_fillers(credited: Sequence[TrainingSegment]) -> dict[Kind, DummySegment]:
+    """Return the shortest filler of each kind.
+
+    A filler needs a sampled token, otherwise it has no backward pass.
+    """
+    usable = [
+        DummySegment(each.segment, each.images) for each in credited if each.segment.loss_mask.any()
     ]
+    shortest: dict[Kind, DummySegment] = {}
+    for filler in sorted(usable, key=lambda each: len(each.segment)):
+        for kind in _kinds_of([filler]):
+            shortest.setdefault(kind, filler)
+    return shortest
 
 
-def _shows_images(part: Sequence[TrainingSegment]) -> bool:
-    return any(each.segment.spans for each in part)
-
-
-def _candidate(credited: Sequence[TrainingSegment]) -> DummySegment | None:
-    """Return the best filler; it needs a sampled token, otherwise it has no backward pass."""
-    fillers = [DummySegment(each.segment, each.images) for each in credited]
-    usable = [each for each in fillers if each.segment.loss_mask.any()]
-    return min(usable, key=lambda each: each.cost, default=None)
+def _missing(
+    part: Sequence[TrainingSegment], fillers: Mapping[Kind, DummySegment]
+) -> list[DummySegment]:
+    """Return the fillers with the kinds that a micro-batch lacks."""
+    missing: list[DummySegment] = []
+    for kind, filler in fillers.items():
+        if kind not in _kinds_of([*part, *missing]):
+            missing.append(filler)
+    return missing
 
 
 Item = TypeVar("Item")

@@ -192,15 +192,13 @@ class Updater:
         loss = self._algorithm.loss(self._batch(part.own, scores, size, reference))
         if agreement is not None:
             self._compare(part.own, scores, agreement)
-        return (loss.value if part.filler is None else loss.value + ballast), loss.metrics
+        return (loss.value + ballast if part.fillers else loss.value), loss.metrics
 
     def _score(self, ready: _Ready) -> tuple[TokenScores, torch.Tensor]:
-        """Return the scores of the segments, and a 0 that keeps the filler in the graph."""
+        """Return the scores of the segments, and a 0 that keeps the fillers in the graph."""
         scores = self._backend(ready.collated)
-        if ready.part.filler is None:
-            return scores, scores.logprobs.new_zeros(())
-        # [segments + 1, length]: the filler is the last row.
-        return TokenScores(*(each[:-1] for each in scores)), scores.logprobs[-1].sum() * 0.0
+        own = len(ready.part.own)  # of [segments + fillers, length]
+        return TokenScores(*(each[:own] for each in scores)), scores.logprobs[own:].sum() * 0.0
 
     def _batch(
         self,
@@ -235,12 +233,12 @@ class Updater:
     def _reference_logprobs(self, ready: _Ready) -> torch.Tensor | None:
         """Return the log-probabilities of the segments of a micro-batch under the reference.
 
-        A filler is computed too, because all processes must run a sharded reference equally often.
+        Fillers are computed too, because all processes must run a sharded reference equally often.
         """
         if self._reference is None:
             return None
         scores = self._backend.refer(self._reference, ready.for_reference)
-        return scores.logprobs if ready.part.filler is None else scores.logprobs[:-1]
+        return scores.logprobs[: len(ready.part.own)]
 
     def _with_old_logprobs(
         self, own: Sequence[TrainingSegment], agreement: LogprobMismatch

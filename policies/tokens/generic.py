@@ -196,6 +196,8 @@ class GenericFamily:
             for name, value in made.items()
             if name not in _NO_INPUTS and isinstance(value, torch.Tensor)
         }
+        if isinstance(item, Video):
+            inputs = {name: _frames_apart(value) for name, value in inputs.items()}
         result = Processed(token_ids, inputs)
         with suppress(ValueError):  # a result larger than the cache is not cached
             self._known[item.sha256] = result
@@ -273,7 +275,7 @@ def _with_videos(checkpoint: Checkpoint, capacity: int) -> GenericFamily:
     Raises:
         PolicyError: If the checkpoint has no video processor, or no token for videos alone (some
             families write the placeholders of images for the frames of a video), or its inputs
-            cannot hold videos of several lengths.
+            cannot hold videos of several lengths (`_frames_apart`).
         ImageError: If the processor refuses the video.
     """
     checkpoint.template.require_video()
@@ -281,11 +283,15 @@ def _with_videos(checkpoint: Checkpoint, capacity: int) -> GenericFamily:
         raise PolicyError(f"{type(checkpoint.processor).__name__} has no video processor.")
     family = GenericFamily(checkpoint, capacity, videos=True)
     black = Image.from_pixels(np.zeros((_SIDE, _SIDE, 3), np.uint8))
-    made = family.inputs([Video((black, black), (0.0, 1.0))])
-    if any(tensor.dim() > 2 for tensor in made.values()):
+    video = Video((black, black), (0.0, 1.0))
+    _, shown = family.show(video, 0)
+    made = family.inputs([video]).values()
+    counts = {len(tensor) for tensor in made if tensor.dim() > 2}
+    if counts and counts | {len(shown.spans)} != {len(video.frames)}:
         raise PolicyError(
             f"The processor of the {family.name} model stacks the frames of videos, which must then"
-            " have one length."
+            " have one length: it does not describe each frame by inputs and placeholders of its"
+            " own."
         )
     return family
 
@@ -303,11 +309,22 @@ def _placeholder_of(checkpoint: Checkpoint, kind: str) -> int:
 
 
 def _patch_size(config: Any) -> int:
-    """Return the number of values of a patch: channels times height times width."""
+    """Return the number of values of a patch: channels times frames times height times width."""
     size = getattr(config.vision_config, "patch_size", None)
     sides = (size, size) if isinstance(size, int) else tuple(size or (14, 14))
-    values: int = 3 * math.prod(sides)
+    frames = getattr(config.vision_config, "temporal_patch_size", 1)  # an image is repeated
+    values: int = 3 * math.prod(sides) * (frames if isinstance(frames, int) else 1)
     return values
+
+
+def _frames_apart(tensor: torch.Tensor) -> torch.Tensor:
+    """Return the inputs of a video as those of one video for each frame.
+
+    Some processors stack the frames of videos, ``[videos, frames, ...]``, so that videos of a batch
+    must have one length. Where each frame has its own run of placeholders, `_with_videos` lets
+    models read each frame as a video of its own.
+    """
+    return tensor.flatten(0, 1)[:, None] if tensor.dim() > 2 else tensor
 
 
 def _stacked(tensors: Sequence[torch.Tensor]) -> torch.Tensor:

@@ -103,7 +103,8 @@ def share(model: str, rules: TokenRules) -> None:
 
 def rules_of(model_config: Any) -> TokenRules:
     """Return the rules of the model that vLLM runs in this process; they are made once."""
-    model = str(model_config.model)
+    # `model` is the folder of the latest weights after `reload_weights`, and `tokenizer` stays.
+    model = str(model_config.tokenizer)
     if model not in _shared:
         share(model, TokenRules(Codec(model, model_config.get_vocab_size(), video="frames")))
     return _shared[model]

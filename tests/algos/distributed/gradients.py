@@ -12,6 +12,7 @@ import torch
 import visenv  # noqa: F401 - registers the environments
 from tests.algos import toy
 from tests.algos.runs import Sloped
+from tests.policies.conftest import Talk
 from visenv.algorithm import Batch
 from visenv.algos.trainer.backend import make_optimizer
 from visenv.algos.trainer.config import OptimizationConfig
@@ -21,7 +22,7 @@ from visenv.algos.trainer.distributed import DistributedContext
 from visenv.algos.trainer.update import Updater
 from visenv.registration import load
 from visenv.rollout import Collector
-from visenv.types import Episode, Group, Image, Message, Sampling, Turn
+from visenv.types import Episode, Group, Image, Message, Sampling, Turn, Visual
 
 LEARNING_RATE = 0.01
 Tensors = dict[str, torch.Tensor]
@@ -91,15 +92,22 @@ def real_cases(policy: Any) -> list[Case]:
 
     groups = Collector(make_env, policy, Sampling(max_tokens=6)).groups(range(3), size=2)
     # The second process of the second case has no image of its own.
-    return [Case(groups, [0, 1, 1], 400), Case([*groups, _text_group(policy)], [0, 0, 0, 1], 10**6)]
+    cases = [
+        Case(groups, [0, 1, 1], 400),
+        Case([*groups, _group(policy)], [0, 0, 0, 1], 10**6),
+    ]
+    if policy.codec.family.takes_videos:
+        # The first process has images and a video in its only micro-batch, the second only images.
+        cases.append(Case([*groups, _group(policy, Talk().clip(1, 3))], [0, 1, 1, 0], 10**6))
+    return cases
 
 
-def _text_group(policy: Any) -> Group:
-    """Return two episodes without images."""
+def _group(policy: Any, *shown: Visual) -> Group:
+    """Return two episodes that show these images and videos."""
     episodes = []
     for member, text in enumerate(("red", "a blue one")):
-        turn = Turn((Message("user", ("what is it",)),), text, float(member), (), "stop")
-        episode = Episode("Text", "", "", 0, 0, member, (turn,), "terminated")
+        turn = Turn((Message("user", (*shown, "what is it")),), text, float(member), (), "stop")
+        episode = Episode("Asked", "", "", 0, 0, member, (turn,), "terminated")
         episodes.append(policy.encode(episode))
     return episodes
 
@@ -207,10 +215,11 @@ def check(model: str, processes: DistributedContext) -> None:
         wanted = expected(policies[0], case)
         compare(f"toy case {number}", wanted, found(policies[1], case, processes))
     if model:
-        policies = [load("policy", "transformers")(model, threads=1) for _ in range(3)]
-        for number, case in enumerate(real_cases(policies[0])):
-            wanted = expected(policies[0], case)
-            compare(f"real case {number}", wanted, found(policies[1 + number], case, processes))
-            policies[0].load_weights(Path(model))
-            policies[0].module.zero_grad()
+        policy = load("policy", "transformers")(model, threads=1)
+        for number, case in enumerate(real_cases(policy)):
+            trained = load("policy", "transformers")(model, threads=1)
+            wanted = expected(policy, case)
+            compare(f"real case {number}", wanted, found(trained, case, processes))
+            policy.load_weights(Path(model))
+            policy.module.zero_grad()
     print(f"{processes.rank}: all cases agree", flush=True)

@@ -15,6 +15,7 @@ from typing_extensions import override
 from tests.algos.distributed.training import train
 from visenv.algos.trainer import Callback
 from visenv.errors import PolicyError
+from visenv.policies.tokens.generic import GenericFamily
 from visenv.policies.transformers import TransformersPolicy, shards
 from visenv.registration import load
 from visenv.types import Message, Sampling, TurnRequest
@@ -66,15 +67,18 @@ class _Watch(Callback):
 
 
 def _held() -> int:
-    """Return the bytes of all tensors of this process."""
+    """Return the bytes of all tensors of this process, without the images that a family keeps."""
     gc.collect()
-    tensors = [each for each in gc.get_objects() if isinstance(each, torch.Tensor)]
+    objects = gc.get_objects()
+    tensors = [each for each in objects if isinstance(each, torch.Tensor)]
+    kept = sum(each._known.currsize for each in objects if isinstance(each, GenericFamily))
     shards = [each.ds_tensor for each in tensors if hasattr(each, "ds_tensor")]
     sizes = {}
     for each in (*tensors, *shards):
         if each.nbytes < BUFFER:
             sizes[each.untyped_storage().data_ptr()] = each.untyped_storage().nbytes()
-    return sum(sizes.values())
+    total: int = sum(sizes.values())
+    return total - int(kept)
 
 
 def _check_weights(policy: Any, reference: Any, model: str) -> None:

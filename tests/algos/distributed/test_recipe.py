@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.algos.runs import small_sweep
+from tests.algos.runs import metrics, small_sweep
 
 from .launching import launch
 
@@ -54,14 +54,23 @@ def test_padded_rows_have_the_gradients_of_one_process(launched: Launched) -> No
     assert launched.done.stdout.count("all cases agree") == 2, launched.done.stderr
 
 
-def test_padded_rows_in_shards_have_the_gradients_of_one_process(tmp_path: Path) -> None:
-    """Check ZeRO-3, where a process without images must run the vision tower with the others."""
+@pytest.mark.parametrize("name", ["gemma3", "qwen2_vl"])
+def test_padded_rows_in_shards_have_the_gradients_of_one_process(name: str, tmp_path: Path) -> None:
+    """Check ZeRO-3, where all processes must run the vision tower equally often.
+
+    A process without images runs it with the others. Qwen2-VL runs it apart for images and for
+    videos. A run whose model was also loaded in shards (``--zero3_init_flag true``) is the same.
+    """
     from tests.policies.transformers import families
 
-    model = families.build("gemma3", tmp_path / "model")
-    done = launch("ZeRO-3", PROGRAM, tmp_path, model, "check")
+    model = families.build(name, tmp_path / "model")
+    done = launch("ZeRO-3", PROGRAM, tmp_path, model, "check", "straight", "shards")
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("all cases agree") == 2, done.stderr
+    assert done.stdout.count("shards hold") == 2, done.stderr
+    rows = zip(metrics(tmp_path / "straight"), metrics(tmp_path / "shards"), strict=True)
+    for whole, sharded in rows:
+        assert sharded == pytest.approx(whole, rel=1e-9)
 
 
 def test_recipe_runs_on_two_processes(launched: Launched) -> None:

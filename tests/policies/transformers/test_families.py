@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -96,6 +97,29 @@ def test_gradient_is_that_of_a_plain_forward_pass(
 
 def test_other_pixels_change_the_scores(model: Any, held: list[TokenSession]) -> None:
     assert proof.pixel_change(model, held) > 1e-3
+
+
+def test_backend_of_the_processor_changes_the_scores(
+    name: str, folder: Path, held: list[TokenSession]
+) -> None:
+    """Check torchvision against PIL, which resize differently: fingerprints contain the backend."""
+    if name == "lfm2_vl":
+        pytest.skip("transformers has no processor of this type with PIL")
+    policy: Any = TransformersPolicy(folder, threads=1)
+    codec = policy.codec
+    segments, images = proof.segments_of(held), proof.shown_in(held)
+    scores = []
+    for backend in ("Processor", "ProcessorPil"):
+        own = codec.processor.image_processor
+        kind = getattr(transformers, type(own).__name__.replace("Processor", backend))
+        settings = {key: value for key, value in own.to_dict().items() if not key.endswith("_type")}
+        codec.processor.image_processor = kind(**settings)
+        codec.family._known.clear()
+        fingerprint = codec.family.fingerprint(with_videos=False)
+        given = [replace(segment, processor=fingerprint) for segment in segments]
+        with torch.no_grad():
+            scores.append(policy.score(given, images).logprobs)
+    assert 1e-4 < (scores[1] - scores[0]).abs().max() < 1
 
 
 def test_turns_do_not_depend_on_companions(model: Any, talk: Any, held: list[TokenSession]) -> None:

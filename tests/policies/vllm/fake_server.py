@@ -41,7 +41,10 @@ class FakeServer:
         asked: Function that is called at the beginning of each turn.
         answering: Function that is called before each turn is answered.
         image_processor: Fingerprint of the image processor of its worker.
+        context: Maximum number of tokens in a conversation.
     """
+
+    context = 64
 
     def __init__(self, image_processor: str = "") -> None:
         self.image_processor = image_processor
@@ -69,7 +72,7 @@ class FakeServer:
                 fake._sockets.add(self.connection)
 
             def do_GET(self) -> None:
-                self._reply({"data": [{"max_model_len": 64}]})
+                self._reply({"data": [{"max_model_len": fake.context}]})
 
             def do_POST(self) -> None:
                 length = int(self.headers.get("Content-Length") or 0)

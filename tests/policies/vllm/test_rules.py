@@ -102,7 +102,7 @@ def processor(qwen3_folder: Any, rules: Any) -> Any:
     from visenv.policies.vllm.processor import TurnProcessor
 
     rules_module.share(str(qwen3_folder), rules)
-    model = SimpleNamespace(model=str(qwen3_folder), get_vocab_size=lambda: len(rules.banned))
+    model = SimpleNamespace(tokenizer=str(qwen3_folder), get_vocab_size=lambda: len(rules.banned))
     return TurnProcessor(SimpleNamespace(model_config=model), torch.device("cpu"), False)
 
 

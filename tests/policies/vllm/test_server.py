@@ -271,6 +271,19 @@ def test_new_weights_are_sent_by_a_folder_and_turns_continue_with_them(
     assert exam.error(fresh, segments, exam.images(range(4))) < BOUND
 
 
+def test_second_policy_connects_after_weights_arrived_by_a_folder(
+    qwen3_folder: Path, small: dict[str, Any], served: Any, qwen3: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """Check that the server's image processor is that of the checkpoint, not of that folder."""
+    from visenv.policies.vllm import VLLMServerPolicy
+
+    served.load(qwen3.network.model.state_dict().items(), 99)
+    monkeypatch.setenv("VISENV_SERVER_TOKEN", served.server.address.token)
+    guest = VLLMServerPolicy(qwen3_folder, served.server.url, context=small["context"])
+    guest.close()
+
+
 def test_weights_that_do_not_match_are_refused_until_they_do(
     served: Any, qwen3: Any, exam: Any
 ) -> None:
