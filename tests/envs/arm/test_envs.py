@@ -230,7 +230,7 @@ def test_constraints_are_those_asked_for() -> None:
     env, judge = made("ArmIF", checks=[name])
     for seed in range(5):
         env.reset(seed=seed)
-        assert judge.truth.check.name == name
+        assert judge.sample.kind == name
     with pytest.raises(UnknownNameError, match="no text check"):
         made("ArmIF", checks=["check_rhymes"])
 
