@@ -167,7 +167,7 @@ def test_checkpoints_score_the_recorded_turns(recorded: Path, architecture: str)
     own = NAMES[["qwen3_vl", "qwen2_5_vl"].index(architecture) :: 2]
     if Version(transformers.__version__) < Version("5.15"):
         # The video processor of Qwen2.5-VL had other settings, so that its videos are refused.
-        own = [name for name in own if name != "ArgosVideo-v0"]
+        own = tuple([name for name in own if name != "ArgosVideo-v0"])
     for name in own:
         run = recorded / "format_2/runs" / name
         for episode in read_episodes(run / "episodes.jsonl", required=True):
