@@ -58,8 +58,8 @@ def test_prefetch_holds_at_most_two_items() -> None:
         return batch
 
     most = 0
-    # A collection then takes milliseconds, whatever other tests have loaded. `gc.unfreeze` would make
-    # each full collection of all later tests take a second.
+    # A collection then takes milliseconds, whatever other tests have loaded. After `gc.unfreeze`,
+    # each full collection of all later tests would take a second.
     gc.freeze()
     for batch in prefetched(make, range(20)):
         gc.collect()
