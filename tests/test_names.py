@@ -7,7 +7,9 @@ import re
 import tokenize
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -29,6 +31,9 @@ STEMS = (
 )
 # `cancelled` and `cancelling` are the spelling of asyncio.
 _BRITISH = re.compile(f"{'|'.join(WORDS)}|(?:{'|'.join(STEMS)})(?=e|ing|ation)")
+BEGINNINGS = tuple(word.partition("(")[0] for word in (*WORDS, *STEMS))
+"""Letters without which a text has no British part; they are found faster than by `_BRITISH`."""
+
 FOREIGN = ("drawCentredString",)
 """Names of other packages that are used here (reportlab)."""
 
@@ -62,25 +67,57 @@ def files(*folders: str) -> list[Path]:
     return sorted(path for path in found if "__pycache__" not in path.parts)
 
 
-def definitions(node: ast.AST) -> Iterator[ast.AST]:
+class Definition(NamedTuple):
+    """Describes a module, a class or a function.
+
+    Attributes:
+        kind: The type of its node.
+        name: Its name; empty for a module.
+        words: The first four words of its docstring.
+        is_outer: Whether it is defined at the top level of its module.
+    """
+
+    kind: type[ast.AST]
+    name: str
+    words: list[str]
+    is_outer: bool
+
+
+@cache
+def definitions(text: str) -> list[Definition]:
+    """Return a module with all its classes and functions; each text is parsed once."""
+    tree = ast.parse(text)
+    outer = {id(node) for node in tree.body}
+    return [
+        Definition(
+            type(node),
+            getattr(node, "name", ""),
+            (ast.get_docstring(node, clean=False) or "").split()[:4],  # type: ignore[arg-type]
+            id(node) in outer,
+        )
+        for node in nodes(tree)
+    ]
+
+
+def nodes(node: ast.AST) -> Iterator[ast.AST]:
     """Yield a module with all its classes and functions; no expression is visited."""
     if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
         yield node
     for child in ast.iter_child_nodes(node):
         if not isinstance(child, ast.expr):
-            yield from definitions(child)
+            yield from nodes(child)
 
 
 def public_classes(text: str) -> list[str]:
     """Return the names of the public classes at the top level of a module."""
-    body = ast.parse(text).body
-    classes = [each.name for each in body if isinstance(each, ast.ClassDef)]
-    return [name for name in classes if not name.startswith("_")]
+    classes = [each for each in definitions(text) if each.kind is ast.ClassDef and each.is_outer]
+    return [each.name for each in classes if not each.name.startswith("_")]
 
 
 def british_names(lines: list[str]) -> set[str]:
     """Return the identifiers of Python code with a British part."""
-    if not _BRITISH.search("".join(lines).lower()):
+    text = "".join(lines).lower()
+    if not any(letters in text for letters in BEGINNINGS) or not _BRITISH.search(text):
         return set()
     tokens = tokenize.generate_tokens(iter([*lines, ""]).__next__)
     names = {each.string for each in tokens if each.type == tokenize.NAME}
@@ -89,20 +126,20 @@ def british_names(lines: list[str]) -> set[str]:
 
 def verbless_docstrings(text: str) -> list[str]:
     """Return the first words of the docstrings that begin with a noun or a question word."""
-    found = []
-    for node in definitions(ast.parse(text)):
-        words = (ast.get_docstring(node) or "").split()  # type: ignore[arg-type]
-        if words and words[0] in NOUNS_FOLLOW and words[:2] != ["The", "policy"]:
-            found.append(" ".join(words[:4]))
-    return found
+    return [
+        " ".join(words)
+        for _, _, words, _ in definitions(text)
+        if words and words[0] in NOUNS_FOLLOW and words[:2] != ["The", "policy"]
+    ]
 
 
 def nameless_tests(text: str) -> list[str]:
     """Return the names of tests that do not begin with the component under test."""
-    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
-    found = definitions(ast.parse(text))
-    names = [node.name for node in found if isinstance(node, functions)]
-    tests = [name for name in names if name.startswith("test_")]
+    tests = [
+        each.name
+        for each in definitions(text)
+        if each.kind is not ast.ClassDef and each.name.startswith("test_")
+    ]
     return [name for name in tests if name.split("_")[1] in NOT_UNDER_TEST]
 
 

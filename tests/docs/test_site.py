@@ -6,7 +6,9 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urldefrag
 
 import pytest
@@ -20,7 +22,7 @@ pytestmark = [pytest.mark.component("mkdocs-material"), pytest.mark.timeout(900)
 
 
 PLAYED = ["House-v0", "ZoomVQA-v0"]
-RENDERED = ["visenv.env", "visenv.algos.trainer"]
+RENDERED = ["visenv.env", "visenv.policies.tokens"]
 
 
 @pytest.fixture(
@@ -49,6 +51,17 @@ def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     return out
 
 
+@pytest.fixture(scope="module")
+def browser(chromium: Path) -> Iterator[Any]:
+    """Yield headless Chromium, which keeps an event loop running in this thread."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--disable-gpu"])
+        yield browser
+        browser.close()
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_site_has_a_page_of_each_environment_that_the_gallery_links(site: Path, name: str) -> None:
     page = (site / f"environments/{name}.html").read_text(encoding="utf-8")
@@ -74,8 +87,9 @@ def test_site_has_no_api_page_of_internal_modules(site: Path) -> None:
     index = (site / "api/index.html").read_text(encoding="utf-8")
     internal = ("visenv.files", "visenv.old_names", "visenv.private_names")
     assert not [name for name in internal if f"{name}.html" in index]
-    trainer = (site / "api/visenv.algos.trainer.html").read_text(encoding="utf-8")
-    assert 'id="visenv.algos.trainer.private_names' not in trainer
+    tokens = (site / "api/visenv.policies.tokens.html").read_text(encoding="utf-8")
+    assert 'id="visenv.policies.tokens.codec' in tokens
+    assert 'id="visenv.policies.tokens.private_names' not in tokens
 
 
 def test_site_shows_the_outputs_of_notebooks(site: Path) -> None:
@@ -119,15 +133,11 @@ def test_site_loads_nothing_from_another_host(site: Path) -> None:
     "page", ["index.html", "environments/index.html", "environments/ZoomVQA-v0.html"]
 )
 def test_site_pages_open_in_a_browser_without_a_request_elsewhere(
-    site: Path, chromium: Path, page: str
+    site: Path, browser: Any, page: str
 ) -> None:
-    from playwright.sync_api import sync_playwright
-
     requests: list[str] = []
     problems: list[str] = []
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--disable-gpu"])
-        tab = browser.new_page(viewport={"width": 390, "height": 844})
+    with browser.new_page(viewport={"width": 390, "height": 844}) as tab:
         tab.on("request", lambda request: requests.append(request.url))
         tab.on("pageerror", lambda error: problems.append(str(error)))
         tab.goto((site / page).as_uri())
@@ -138,50 +148,39 @@ def test_site_pages_open_in_a_browser_without_a_request_elsewhere(
         assert tab.evaluate(pictures) == []
         # On a narrow screen, only tables and code may be wider, and they scroll in their frames.
         assert tab.evaluate("document.documentElement.scrollWidth") <= 390
-        browser.close()
     assert problems == []
     assert all(request.startswith(("file:", "data:", "blob:")) for request in requests)
 
 
 @pytest.mark.component("chromium")
 def test_site_search_finds_a_page_if_the_site_is_opened_from_a_folder(
-    site: Path, chromium: Path
+    site: Path, browser: Any
 ) -> None:
-    from playwright.sync_api import sync_playwright
-
     problems: list[str] = []
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--disable-gpu"])
-        tab = browser.new_page(viewport={"width": 1280, "height": 900})
+    with browser.new_page(viewport={"width": 1280, "height": 900}) as tab:
         tab.on("pageerror", lambda error: problems.append(str(error)))
         tab.goto((site / "environments/index.html").as_uri())
         tab.locator(".md-search__input").first.click()
         tab.keyboard.type("glossary")
         found = tab.locator(".md-search-result__link[href*='glossary.html']").first
         found.wait_for(state="attached", timeout=30_000)
-        browser.close()
     assert problems == []
 
 
 @pytest.mark.component("chromium")
 @pytest.mark.parametrize("width", [390, 1280])
 def test_site_wraps_transcripts_and_breaks_no_identifier_in_a_table(
-    site: Path, chromium: Path, width: int
+    site: Path, browser: Any, width: int
 ) -> None:
-    from playwright.sync_api import sync_playwright
-
     clipped = """[...document.querySelectorAll('.language-text code')]
         .filter(code => code.scrollWidth > code.clientWidth + 1).length"""
     # An inline element that is broken into lines has a rectangle for each of them.
     broken = """[...document.querySelectorAll('td code')]
         .filter(code => /^\\w+$/.test(code.innerText) && code.getClientRects().length > 1).length"""
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--disable-gpu"])
-        tab = browser.new_page(viewport={"width": width, "height": 900})
+    with browser.new_page(viewport={"width": width, "height": 900}) as tab:
         tab.goto((site / "environments/House-v0.html").as_uri())
         assert tab.locator(".language-text code").count() >= 2  # the prompt, and a turn
         assert tab.evaluate(clipped) == 0
         tab.goto((site / "glossary.html").as_uri())
         assert tab.locator("td code").count() > 20
         assert tab.evaluate(broken) == 0
-        browser.close()

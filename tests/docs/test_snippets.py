@@ -30,8 +30,9 @@ SLOW = (
     "mags.md",
     "rollout.md",
     "search.md",
+    "train_your_environment.md",
 )
-"""Pages whose snippets start many programs, or load models of transformers; they run in soak."""
+"""Pages whose snippets start many programs, or train models of transformers; they run in soak."""
 
 RUN = {page: [each for each in snippets(page) if not each.skipped] for page in PAGES}
 

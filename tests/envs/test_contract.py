@@ -19,9 +19,25 @@ OF_SANDBOXED = ("check_conforms", "check_oracle_gets_the_top_reward", "check_sur
 
 OF_VARIANTS = ("check_conforms", "check_oracle_gets_the_top_reward")
 
-SMALL: dict[str, Any] = {"side": 96}
-OPTIONS = dict.fromkeys(("visenv/House-v0", "visenv/EBAlfred-v0", "visenv/EBHabitat-v0"), SMALL)
-"""Options of ids whose large frames take most of the time; no check depends on their size."""
+OF_SKILLS = "visenv/EBAlfred-v0"
+COUNTED = ("check_empty_turns_earn_little", "check_random_turns_rarely_reach_the_top")
+"""Checks that count rewards of many episodes; `OF_SKILLS` has the tasks of House, and counts them
+for `soak`."""
+
+HOUSES = ("visenv/House-v0", "visenv/EBAlfred-v0", "visenv/EBHabitat-v0")
+"""Ids whose large frames take most of the time; no check depends on their size."""
+
+LARGE = ("visenv/ZoomVQA-v0", "visenv/MagsZoom-v0", "visenv/ArmZoom-v0", "visenv/ArmDoc-v0",
+         "visenv/ArmVQA-v0")  # fmt: skip
+"""Ids whose images of megapixels take most of the time of `COUNTED` and of rescoring."""
+
+
+def options(env_id: str, check: Callable[[MakeEnv], None]) -> dict[str, Any]:
+    """Return options for small frames and images, where a check does not depend on their size."""
+    if env_id in LARGE and check.__name__ in (*COUNTED, "check_rescores"):
+        return {"preset": "tiny"}
+    return {"side": 96} if env_id in HOUSES else {}
+
 
 HOSTILE = pytest.mark.attack(
     "policies: no text of a policy raises an exception or stops an episode"
@@ -34,9 +50,12 @@ def marks(env_id: str, check: Callable[[MakeEnv], None]) -> list[pytest.MarkDeco
     Checks with hostile texts are attacks. Slow ones are for soak, and most of a variant, whose
     grammar and tools another id has.
     """
-    is_attack = check.__name__.startswith("check_survives")
-    is_slow = (env_id in VARIANTS and check.__name__ not in OF_VARIANTS) or (
-        env_id == SANDBOXED and check.__name__ not in OF_SANDBOXED
+    name = check.__name__
+    is_attack = name.startswith("check_survives")
+    is_slow = (
+        (env_id in VARIANTS and name not in OF_VARIANTS)
+        or (env_id == SANDBOXED and name not in OF_SANDBOXED)
+        or (env_id == OF_SKILLS and name in COUNTED)
     )
     return [HOSTILE] * is_attack + [pytest.mark.soak] * is_slow
 
@@ -50,4 +69,4 @@ CASES = [
 
 @pytest.mark.parametrize(("env_id", "check"), CASES)
 def test_environment_satisfies_the_contract(env_id: str, check: Callable[[MakeEnv], None]) -> None:
-    check(partial(gym.make, env_id, **OPTIONS.get(env_id, {})))
+    check(partial(gym.make, env_id, **options(env_id, check)))

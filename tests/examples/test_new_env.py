@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.environments import few
 from tests.programs import ROOT, run_python
 from visenv.episodes import read_episodes
 
@@ -37,7 +38,7 @@ def test_new_env_checks_itself_and_is_played() -> None:
 
 @pytest.mark.parametrize(
     ("name", "env_id"),
-    [("new_env:mine/Cards-v0", "mine/Cards-v0"), ("new_env:Cards", "new_env:Cards")],
+    few([("new_env:mine/Cards-v0", "mine/Cards-v0"), ("new_env:Cards", "new_env:Cards")], 1),
 )
 def test_new_env_is_found_in_the_current_folder(name: str, env_id: str, tmp_path: Path) -> None:
     visenv("rollout", name, "--groups", "1", "--out", tmp_path)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.environments import few
 from visenv.episodes import read_episodes
 from visenv.types import Episode
 
@@ -81,7 +82,7 @@ def test_plugin_has_a_card(runner: Runner) -> None:
     assert " • reward: " in card
 
 
-@pytest.mark.parametrize("name", [ENV, f"visenv_cards:{ENV}", "visenv_cards.env:make"])
+@pytest.mark.parametrize("name", few([ENV, f"visenv_cards:{ENV}", "visenv_cards.env:make"], 1))
 def test_plugin_is_played_by_a_person(name: str, runner: Runner) -> None:
     turns = " look </think><tool>\nname: turn_over\nnumber: 1\n</tool>\n\n it is </think>"
     turns += "<answer>no color</answer>\n\n"
@@ -113,7 +114,7 @@ def test_plugin_policy_rolls_out_and_the_episodes_are_viewed_and_rescored(runner
     assert "turn_over" in (runner.folder / "played" / "report.html").read_text()
 
 
-@pytest.mark.parametrize("data", ["decks", "visenv_cards.data:Decks"])
+@pytest.mark.parametrize("data", few(["decks", "visenv_cards.data:Decks"], 1))
 def test_plugin_data_set_is_evaluated(data: str, runner: Runner) -> None:
     rows = [{"cards": ["red", "blue", "red", "green"], "asked": asked} for asked in (2, 4, 5)]
     (runner.folder / "deals").mkdir()

@@ -187,6 +187,7 @@ def check_results(folder: Path, labels: list[str]) -> None:
 
 @REAL
 @pytest.mark.timeout(600)
+@pytest.mark.usefixtures("no_curves")
 def test_interrupted_comparison_continues(
     compare: Callable[..., None],
     task: str,

@@ -17,6 +17,7 @@ pytest.importorskip("transformers")
 from visenv.algos.experiment.recipe_files import default_recipe
 
 pytestmark = [
+    pytest.mark.usefixtures("no_curves"),
     pytest.mark.component("torch", "transformers", "tensorboard"),
     pytest.mark.timeout(600),
 ]

@@ -21,6 +21,7 @@ from visenv.cli import main
 from visenv.errors import ConfigurationError, DivergedError, RunError, UnknownNameError
 
 pytestmark = [
+    pytest.mark.usefixtures("no_curves"),
     pytest.mark.component("torch", "transformers", "tensorboard"),
     pytest.mark.timeout(600),
 ]

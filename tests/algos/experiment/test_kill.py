@@ -12,6 +12,7 @@ from tests.algos.experiment import kill_points
 from tests.programs import run_python
 
 pytestmark = [
+    pytest.mark.usefixtures("no_curves"),
     pytest.mark.component("torch", "transformers", "tensorboard"),
     pytest.mark.timeout(600),
 ]

@@ -20,6 +20,7 @@ from safetensors.torch import load_file
 from tests.policies.transformers import families
 
 pytestmark = [
+    pytest.mark.usefixtures("no_curves"),
     pytest.mark.component("torch", "transformers", "tensorboard"),
     pytest.mark.slow,
     pytest.mark.filterwarnings("ignore:__array_wrap__:DeprecationWarning"),  # InternVL's processor

@@ -16,6 +16,7 @@ from visenv.algos.experiment.sweep import SweepRun, merged, shared_by_arm, share
 from visenv.errors import ConfigurationError, DivergedError, RunError, UnknownNameError
 
 pytestmark = [
+    pytest.mark.usefixtures("no_curves"),
     pytest.mark.component("torch", "transformers", "tensorboard"),
     pytest.mark.timeout(600),
 ]

@@ -12,6 +12,7 @@ import pytest
 
 from tests.algos import toy
 from tests.algos.runs import Sloped
+from tests.environments import few
 from visenv.algos.experiment.results import Results
 from visenv.algos.trainer import RolloutConfig, SavingConfig, Trainer, TrainerConfig
 from visenv.checksums import sealed
@@ -54,7 +55,7 @@ def test_damaged_settings_are_an_error(
         train(folder, 2)
 
 
-@pytest.mark.parametrize("content", CONTENTS, ids=lambda content: repr(content[:4]))
+@pytest.mark.parametrize("content", few(CONTENTS, 3), ids=lambda content: repr(content[:4]))
 def test_damaged_metrics_are_restored(
     content: bytes, sent: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -173,7 +173,7 @@ def test_size_does_not_reveal_the_material_in_question() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("world", [ImageWorld, VideoWorld])
+@pytest.mark.parametrize("world", few([ImageWorld, VideoWorld], 1))
 def test_tint_reveals_the_answer_in_training_alone(world: Any) -> None:
     kind = "color" if world is ImageWorld else "change"
     shares = {}

@@ -59,7 +59,7 @@ def check_others(
     assert not training & held_out
 
 
-@pytest.mark.parametrize(("env_id", "options", "thing_of"), FAST)
+@pytest.mark.parametrize(("env_id", "options", "thing_of"), few(FAST, 1))
 def test_held_out_samples_are_about_other_things(
     env_id: str, options: dict[str, Any], thing_of: Callable[[Sample], Any]
 ) -> None:

@@ -71,7 +71,7 @@ def test_sandbox_runs_as_an_ordinary_user() -> None:
     ("refused", "before"),
     [
         ("namespaces", ()),
-        pytest.param("namespaces", USER, marks=as_root),
+        pytest.param("namespaces", USER, marks=[as_root, pytest.mark.soak]),
         pytest.param("mounts", USER, marks=as_root),
     ],
     ids=["Docker", "Docker, an ordinary user", "Ubuntu, an ordinary user"],

@@ -107,5 +107,6 @@ def test_hostile_text_takes_linear_time(piece: str) -> None:
         return time.process_time() - start
 
     # The least of several runs does not depend on other programs of the machine.
-    short, long = (min(seconds(length) for _ in range(5)) for length in (2_500, 10_000))
-    assert long < 10 * short  # 4 times the text; 16 times would be quadratic
+    short = min(seconds(2_500) for _ in range(5))
+    # 4 times the text; 16 times would be quadratic.
+    assert any(seconds(10_000) < 10 * short for _ in range(5))

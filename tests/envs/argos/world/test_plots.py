@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.environments import few
 from visenv.envs.argos.world.plots import PLOTS, Plot
 from visenv.envs.argos.world.presets import VIDEO_KINDS, VIDEOS
 from visenv.envs.argos.world.things import FrameSize, boxes
@@ -68,13 +69,16 @@ def sides(plot: Plot) -> list[Hashable]:
 
 @pytest.mark.parametrize(
     ("kind", "states", "frames", "most"),
-    [
-        ("order", insides, 1, 0.55),
-        ("order", insides, 2, 0.6),
-        ("duration", colors, 1, 0.3),
-        ("duration", colors, 2, 0.35),
-        ("hidden", sides, 1, 0.55),
-    ],
+    few(
+        [
+            ("order", insides, 1, 0.55),
+            ("duration", colors, 1, 0.3),
+            ("hidden", sides, 1, 0.55),
+            ("order", insides, 2, 0.6),
+            ("duration", colors, 2, 0.35),
+        ],
+        3,
+    ),
 )
 def test_fact_in_question_needs_more_frames(
     kind: str, states: Callable[[Plot], Sequence[Hashable]], frames: int, most: float

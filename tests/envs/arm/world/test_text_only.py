@@ -50,6 +50,7 @@ def test_learned_model_finds_agreement_between_responses(
     assert _reached(blind, "default", 4) > 0.4
 
 
+@pytest.mark.soak
 def test_learned_model_finds_looks_that_never_change(
     blind: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from functools import cache
 from itertools import pairwise
 
 import pytest
@@ -22,6 +23,7 @@ SEEDS = range(12)
 CASES = [(dialect, subset) for dialect in DIALECTS for subset in SUBSETS]
 
 
+@cache
 def tasks(dialect: str, subset: str, **options: object) -> list[HouseTask]:
     return [make_task(seed, TaskOptions(dialect, subset, **options)) for seed in SEEDS]  # type: ignore[arg-type]
 
