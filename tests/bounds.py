@@ -49,6 +49,9 @@ WARNINGS: Final = (
     "ignore::DeprecationWarning",  # of the lowest versions of other packages ...
     r"error::DeprecationWarning:visenv\.",  # ... but not of visenv
     r"error::DeprecationWarning:tests\.",
+    "ignore::FutureWarning",  # PEFT calls what transformers 5.24 has deprecated
+    r"error::FutureWarning:visenv\.",
+    r"error::FutureWarning:tests\.",
     "error:.*multi-threaded, use of fork:DeprecationWarning",
 )
 """Warnings that are errors in these tests."""

@@ -20,7 +20,7 @@ from visenv.types import Image, ImageSpan, PlaceholderRun, Video, VideoSpan, Vis
 from .family import Checkpoint, MediaSpan, Span, VideoMode
 from .fingerprint import fingerprint_of
 from .video import facts_of, pixels_of
-from .vision import ImageEncoder
+from .vision import ImageEncoder, channels_first
 
 _NO_INPUTS = {"input_ids", "attention_mask", "token_type_ids", "mm_token_type_ids"}
 """Results of a processor that describe its text, which is here only one placeholder."""
@@ -209,7 +209,7 @@ class GenericFamily:
         given: dict[str, Any]
         try:
             if isinstance(item, Image):
-                given = {"images": [item.pixels.copy()]}  # torch requires writable memory
+                given = {"images": [channels_first(item)]}
             else:
                 given = {
                     "videos": [torch.from_numpy(pixels_of(item))],

@@ -89,7 +89,7 @@ class ImageEncoder:
         return ImageSpan(image.sha256, (run,), placeholder_id, patches)
 
     def _process(self, images: Iterable[Image]) -> list[ImagePatches]:
-        pixels = [image.pixels.copy() for image in images]  # torch requires writable memory
+        pixels = [channels_first(image) for image in images]
         if not pixels:
             return []
         # Results from sampling are used in training later, so they must not be inference tensors.
@@ -103,6 +103,15 @@ class ImageEncoder:
             return [
                 ImagePatches(own.clone(), grid) for own, grid in zip(values, grids, strict=True)
             ]
+
+
+def channels_first(image: Image) -> torch.Tensor:
+    """Return the pixels of an image, uint8 ``[3, height, width]``.
+
+    transformers takes an array of any order, and reads one with channels last and a height of 1 or
+    3 (from version 5.18 on also 4) as an image with channels first.
+    """
+    return torch.from_numpy(image.pixels.copy()).permute(2, 0, 1)  # torch requires writable memory
 
 
 def check_shape(image: Image) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import PIL.Image
 import pytest
 
 from visenv.types import ImageSpan, PlaceholderRun
@@ -58,6 +59,18 @@ def test_patches_are_those_of_the_stock_processor(policy: Any, talk: Any) -> Non
     assert [list(one.grid) for one in found] == expected["image_grid_thw"].tolist()
     stacked = torch.cat([one.values for one in found])
     torch.testing.assert_close(stacked, expected["pixel_values"].float())
+
+
+@pytest.mark.parametrize("height", [1, 3, 4])
+def test_low_images_are_not_read_as_channels(policy: Any, talk: Any, height: int) -> None:
+    """Check images whose array could have its channels first, against the stock processor."""
+    image = talk.picture(7, 40, height)
+    expected = policy.codec.processor.image_processor(
+        images=[PIL.Image.fromarray(image.pixels)], return_tensors="pt"
+    )
+    (found,) = policy.codec.family.images.encode([image])
+    assert [list(found.grid)] == expected["image_grid_thw"].tolist()
+    torch.testing.assert_close(found.values, expected["pixel_values"].float())
 
 
 class Counting:
