@@ -33,3 +33,12 @@ def tiny_model(folder: Path, env: str = "visenv/ZoomVQA-v0", **config: Any) -> P
     from visenv.policies.transformers import TinyConfig, build_tiny
 
     return build_tiny(folder, tiny_texts(env), TinyConfig(**config))
+
+
+def smaller_model(folder: Path, architecture: str) -> Path:
+    """Build a model even smaller than the tiny one, and return its folder."""
+    sizes: dict[str, Any] = {
+        "hidden_size": 32, "layers": 2, "heads": 4, "head_size": 8, "mlp_size": 48,
+        "vision_hidden_size": 32, "vision_layers": 2, "vision_heads": 2, "vision_mlp_size": 48,
+    }  # fmt: skip
+    return tiny_model(folder, architecture=architecture, patch_size=14, view_side=112, **sizes)

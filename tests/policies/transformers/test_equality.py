@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.tiny_models import tiny_model
+from tests.tiny_models import smaller_model
 from visenv.policy import BatchBudget
 from visenv.types import Image, Segment, Video, Visual
 
@@ -137,17 +137,11 @@ def naive_loss(model: Any, codec: Any, episodes: Episodes, images: Mapping[str, 
     return loss
 
 
-SMALL: dict[str, Any] = {
-    "hidden_size": 32, "layers": 2, "heads": 4, "head_size": 8, "mlp_size": 48,
-    "vision_hidden_size": 32, "vision_layers": 2, "vision_heads": 2, "vision_mlp_size": 48,
-}  # fmt: skip
-
-
 @pytest.fixture(scope="module", params=["qwen3_vl", "qwen2_5_vl"])
 def small(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with a model even smaller than the tiny one."""
     folder = tmp_path_factory.mktemp(request.param)
-    return tiny_model(folder, architecture=request.param, patch_size=14, view_side=112, **SMALL)
+    return smaller_model(folder, request.param)
 
 
 def test_loss_and_gradients_are_those_of_each_segment_alone(small: Path, talk: Any) -> None:

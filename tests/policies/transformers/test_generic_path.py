@@ -11,14 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.tiny_models import tiny_model
+from tests.tiny_models import smaller_model
 from visenv.types import Segment, Visual
 
 torch: Any = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from tests.policies.transformers import naive
-from tests.policies.transformers.test_equality import SMALL
 from visenv.policies.tokens.generic import generic
 from visenv.policies.transformers import TransformersPolicy
 
@@ -31,7 +30,7 @@ BOUND = 1e-12
 @pytest.fixture(scope="module", params=["qwen3_vl", "qwen2_5_vl"])
 def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp(request.param)
-    return tiny_model(folder, architecture=request.param, patch_size=14, view_side=112, **SMALL)
+    return smaller_model(folder, request.param)
 
 
 @pytest.fixture
