@@ -44,6 +44,18 @@ class Window(NamedTuple):
         return Window(left + self.left, top + self.top, left + self.right, top + self.bottom)
 
 
+def channels_first(image: Image) -> Pixels:
+    """Return a copy of the pixels of an image for a processor of transformers.
+
+    transformers takes an array of any order, and reads one with channels last and a height of 1 or
+    3 (from version 5.18 on also 4) as an image with channels first.
+
+    Returns:
+        A writable uint8 array ``[3, height, width]``, as PyTorch requires.
+    """
+    return image.pixels.transpose(2, 0, 1).copy()
+
+
 def size_within(size: tuple[int, int], max_pixels: int) -> tuple[int, int]:
     """Return the largest ``(width, height)`` of this aspect ratio within `max_pixels` pixels."""
     width, height = size

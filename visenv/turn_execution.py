@@ -34,6 +34,9 @@ from visenv.types import (
     all_images,
 )
 
+MOST_CALLS = 64
+"""Default limit of the calls in a turn, far above what a task needs."""
+
 
 class LateEvents:
     """Holds the deferred events of an episode, with their places in the event log."""
@@ -72,10 +75,6 @@ async def with_verdicts(turn: int, events: Awaitable[Iterable[Event]]) -> Iterab
     with using(verdicts):
         found = await events
     return (*verdicts.sorted_events(), *found)
-
-
-MOST_CALLS = 64
-"""Default limit of the calls in a turn, far above what a task needs."""
 
 
 class EpisodeLimits(NamedTuple):

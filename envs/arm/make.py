@@ -140,13 +140,13 @@ def make_if(
         data: ``"procedural"`` (texts that satisfy or violate a constraint by construction), a
             data set in a local folder such as ``"armbench:<folder>"``, or a `Source`.
         checks: Names of the checks that decide procedural samples; by default all 19. The policy
-            has all tools.
+            has all tools. Other data have constraints of their own, and allow no `checks`.
         dialect: How the text checks parse a text, see `visenv.checks`; it also determines the
             verdicts of procedural texts.
         **settings: The arguments that `ArmSettings` lists.
 
     Raises:
-        ConfigurationError: If the value of an option is invalid.
+        ConfigurationError: If the value of an option is invalid, or other data have `checks`.
         DataError: If the data set cannot be read.
         UnknownNameError: If there is no such check.
     """
@@ -155,6 +155,8 @@ def make_if(
     from .world.constraints import ConstraintWorld
 
     chosen = choose("visenv/ArmIF-v0", make_if, settings)
+    if checks is not None and data != "procedural":
+        raise ConfigurationError("checks selects procedural samples, and data is not procedural.")
     source = (
         ConstraintWorld(checks, dialect)
         if data == "procedural"

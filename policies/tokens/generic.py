@@ -15,12 +15,13 @@ from cachetools import LRUCache
 from numpy.typing import NDArray
 
 from visenv.errors import ConfigurationError, ImageError, PolicyError
+from visenv.images import channels_first
 from visenv.types import Image, ImageSpan, PlaceholderRun, Video, VideoSpan, Visual
 
 from .family import Checkpoint, MediaSpan, Span, VideoMode
 from .fingerprint import fingerprint_of
 from .video import facts_of, pixels_of
-from .vision import ImageEncoder, channels_first
+from .vision import ImageEncoder
 
 _NO_INPUTS = {"input_ids", "attention_mask", "token_type_ids", "mm_token_type_ids"}
 """Results of a processor that describe its text, which is here only one placeholder."""

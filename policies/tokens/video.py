@@ -201,7 +201,7 @@ def shown_frames(video: Video) -> tuple[Image, ...]:
 def pixels_of(video: Video) -> NDArray[np.uint8]:
     """Return the pixels of a video, a new uint8 ``[frames, 3, height, width]``.
 
-    Channels come first, because transformers misreads videos with channels last and a height of 3.
+    Channels come first for the reason that `visenv.images.channels_first` gives.
     """
     # [height, width, 3] of each frame becomes [3, height, width].
     frames = [frame.pixels.transpose(2, 0, 1) for frame in shown_frames(video)]

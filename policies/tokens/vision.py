@@ -12,6 +12,7 @@ import torch
 from cachetools import LRUCache
 
 from visenv.errors import ImageError
+from visenv.images import channels_first
 from visenv.types import Image, ImageSpan, PlaceholderRun
 
 from .fingerprint import fingerprint_of
@@ -103,15 +104,6 @@ class ImageEncoder:
             return [
                 ImagePatches(own.clone(), grid) for own, grid in zip(values, grids, strict=True)
             ]
-
-
-def channels_first(image: Image) -> torch.Tensor:
-    """Return the pixels of an image, uint8 ``[3, height, width]``.
-
-    transformers takes an array of any order, and reads one with channels last and a height of 1 or
-    3 (from version 5.18 on also 4) as an image with channels first.
-    """
-    return torch.from_numpy(image.pixels.copy()).permute(2, 0, 1)  # torch requires writable memory
 
 
 def check_shape(image: Image) -> None:

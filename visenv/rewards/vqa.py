@@ -165,6 +165,12 @@ def edit_similarity(first: str, second: str) -> float:
     return Levenshtein.normalized_similarity(first, second)
 
 
+def require_references(references: Sequence[str]) -> None:
+    """Raise `DataError` if an answer has no reference to be compared with."""
+    if not references:
+        raise DataError("An answer is compared with reference answers, and the sample has none.")
+
+
 def soft_score(
     answer: str,
     references: Sequence[str],
@@ -189,8 +195,7 @@ def soft_score(
     Raises:
         DataError: If there is no reference.
     """
-    if not references:
-        raise DataError("An answer is compared with reference answers, and the sample has none.")
+    require_references(references)
     if is_too_long(answer):
         return 0.0
     form = normalize_answer if compat else comparable_answer

@@ -30,6 +30,22 @@ from .formats import blank, conversation, opening, to_pil, to_trl
 from .model import Attention, ban, parts
 from .private_names import TRAINER_NAMES
 
+_LEFT_ALONE: Mapping[str, Any] = {
+    "use_vllm": False,
+    "use_transformers_continuous_batching": False,
+    "top_p": 1.0,
+    "top_k": 0,
+    "min_p": None,
+    "repetition_penalty": 1.0,
+    "generation_kwargs": None,
+    "mask_truncated_completions": False,
+}
+"""Options that must keep their defaults.
+
+Most of them belong to TRL's own sampling, which is not used. One of them treats every turn that
+ends by a stop string as truncated.
+"""
+
 
 class FreePolicy(Policy[Session]):
     """Samples the turns of a policy without the regular expression of `TurnRequest.regex`.
@@ -57,23 +73,6 @@ class FreePolicy(Policy[Session]):
     @override
     def close(self) -> None:
         self._policy.close()
-
-
-_LEFT_ALONE: Mapping[str, Any] = {
-    "use_vllm": False,
-    "use_transformers_continuous_batching": False,
-    "top_p": 1.0,
-    "top_k": 0,
-    "min_p": None,
-    "repetition_penalty": 1.0,
-    "generation_kwargs": None,
-    "mask_truncated_completions": False,
-}
-"""Options that must keep their defaults.
-
-Most of them belong to TRL's own sampling, which is not used. One of them treats every turn that
-ends by a stop string as truncated.
-"""
 
 
 def environment_reward(episode: Sequence[Episode], **_: Any) -> list[float | None]:

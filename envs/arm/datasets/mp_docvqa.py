@@ -39,7 +39,7 @@ from visenv.data.rows import (
     text_of,
 )
 from visenv.errors import DataError, UnknownNameError
-from visenv.rewards.vqa import edit_similarity, is_too_long
+from visenv.rewards.vqa import edit_similarity, is_too_long, require_references
 from visenv.text.normalize import composed
 from visenv.types import Image, Sample
 
@@ -70,8 +70,7 @@ def anls(answer: str, references: Sequence[str], threshold: float = THRESHOLD) -
     Raises:
         DataError: If there is no reference.
     """
-    if not references:
-        raise DataError("An answer is compared with reference answers, and the sample has none.")
+    require_references(references)
     if is_too_long(answer):
         return 0.0
     given = _normalized(answer)

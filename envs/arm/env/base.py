@@ -192,14 +192,14 @@ class JudgingEnv(ArmEnv):
             right = verdict.replace("True", "1")
             compared = [
                 f"{response} {'yes' if str(number) == right else 'no'}"
-                for number, response in enumerate(self.compared(), start=1)
+                for number, response in enumerate(self.names_in_thoughts(), start=1)
             ]
             return f" {', '.join([fact, *compared] if fact else compared)} "
         seen = f"It is {fact}; so" if fact else "So"
         return f" I have seen enough to judge. {seen} the judgment is {verdict}. "
 
-    def compared(self) -> Sequence[str]:
-        """Return how the thoughts of the oracle name the responses: by their texts."""
+    def names_in_thoughts(self) -> Sequence[str]:
+        """Return the names of the responses in the thoughts of the oracle: their texts."""
         return self.truth.candidates
 
     @override

@@ -86,7 +86,7 @@ class ArmIF(JudgingEnv):
     )
 
     @override
-    def compared(self) -> list[str]:
+    def names_in_thoughts(self) -> list[str]:
         """Return the names of the responses, whose texts are too long to repeat."""
         return candidate_names(self.sample)
 

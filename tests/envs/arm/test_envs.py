@@ -233,6 +233,8 @@ def test_constraints_are_those_asked_for() -> None:
         assert judge.sample.kind == name
     with pytest.raises(UnknownNameError, match="no text check"):
         made("ArmIF", checks=["check_rhymes"])
+    with pytest.raises(ConfigurationError, match="checks selects procedural samples"):
+        made("ArmIF", checks=[name], data=Given(judge.sample))
 
 
 def test_small_model_names_the_text_that_it_judges() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
+import PIL.Image
 import pytest
 
 from tests.tiny_models import tiny_model
@@ -137,6 +138,54 @@ def test_segmenter_takes_the_union_of_masks_and_embeds_an_image_once(segmenter: 
     assert len(embedded) == 1
     assert backend.compute([HitMasks(image, (), places)])[0] == [False] * len(places)
     assert len(backend.compute([HitMasks(image, ((9.0, 9.0),), places)])[0]) == len(places)
+
+
+class PictureProcessor:
+    """Calls a processor with a PIL image, whose channels cannot be mistaken."""
+
+    def __init__(self, processor: Any, image: Image) -> None:
+        self._processor = processor
+        self._picture = PIL.Image.fromarray(image.pixels)
+
+    def __call__(self, **given: Any) -> Any:
+        return self._processor(**given | {"images": [self._picture]})
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._processor, name)
+
+
+CENTERS = tuple((x + 0.5, y + 0.5) for y in range(3) for x in range(40))
+"""The centers of the pixels of an image of 40 x 3 pixels."""
+
+
+@REAL
+@pytest.mark.parametrize(
+    ("name", "build", "options", "width", "ask_about"),
+    [
+        # With 40 pixels, it would have fewer patches than queries.
+        ("detector", tiny_grounding_dino, {"threshold": 0.0}, 12, lambda it: Detect(it, "ball")),
+        (
+            "segmenter",
+            tiny_sam2,
+            {},
+            40,
+            lambda it: HitMasks(it, ((5.0, 0.0, 30.0, 2.0),), CENTERS),
+        ),
+        ("transformers", tiny_model, {}, 40, lambda it: LogProbs((Message("user", (it,)),), "yes")),
+    ],
+    ids=["grounding_dino", "sam2", "qwen3_vl"],
+)
+def test_low_images_are_not_read_as_channels(
+    name: str, build: Any, options: dict[str, Any], width: int, ask_about: Any, tmp_path: Path
+) -> None:
+    image = picture(6, width, 3)
+    values = []
+    for wrap in (lambda processor, _: processor, PictureProcessor):
+        backend = load("scorer", name)(str(build(tmp_path / "model")), **options)
+        backend.load()
+        backend._processor = wrap(backend._processor, image)
+        values.append(backend.compute([ask_about(image)])[0])
+    np.testing.assert_allclose(np.float64(values[0]), np.float64(values[1]), atol=1e-6)
 
 
 @REAL

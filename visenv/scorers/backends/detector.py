@@ -9,6 +9,7 @@ from typing import Any
 
 from typing_extensions import override
 
+from visenv.images import channels_first
 from visenv.pretrained import load_pretrained
 from visenv.scorers.backend import ServiceLimits
 from visenv.scorers.backends.local_model import LocalModelBackend
@@ -74,7 +75,7 @@ class DetectorBackend(LocalModelBackend):
         import torch
 
         phrases = [as_query(each.phrase) for each in requests]
-        images = [each.image.pixels.copy() for each in requests]
+        images = [channels_first(each.image) for each in requests]
         # OWL takes a list of phrases for each image.
         nested = "input_ids" not in inspect.signature(self._post_process).parameters
         text = [[phrase] for phrase in phrases] if nested else phrases

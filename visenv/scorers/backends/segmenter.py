@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from visenv.errors import ConfigurationError
+from visenv.images import channels_first
 from visenv.pretrained import load_pretrained
 from visenv.scorers.backend import ServiceLimits
 from visenv.scorers.backends.local_model import LocalModelBackend
@@ -113,7 +114,7 @@ class SegmenterBackend(LocalModelBackend):
         if image.sha256 in self._embeddings and self._scales_alone:
             asked["original_sizes"] = [[height, width]]
         else:
-            asked["images"] = image.pixels.copy()
+            asked["images"] = channels_first(image)
         with torch.inference_mode():
             inputs = self._processor(return_tensors="pt", **asked).to(self._device)
             sizes = inputs.pop("original_sizes")

@@ -11,6 +11,7 @@ from typing_extensions import override
 
 from visenv.decoding.templates import render_chat_template
 from visenv.errors import DataError
+from visenv.images import channels_first
 from visenv.pretrained import load_pretrained
 from visenv.scorers.backend import ServiceLimits
 from visenv.scorers.backends.local_model import LocalModelBackend
@@ -144,8 +145,7 @@ class TransformersBackend(LocalModelBackend):
 
     def _inputs(self, texts: list[str], requests: Sequence[Generate | LogProbs]) -> Any:
         arguments: dict[str, Any] = {"text": texts}
-        # PyTorch requires writable arrays, and pixels are shared.
-        images = [[each.pixels.copy() for each in all_images(item.messages)] for item in requests]
+        images = [[channels_first(each) for each in all_images(item.messages)] for item in requests]
         if any(images):
             if not self._reads_images:
                 raise RefusedError(f"the model {self._name} reads no images")
