@@ -1,4 +1,4 @@
-"""Provides the two tiny models, built once, and conversations with them."""
+"""Provides tiny models, built once, and conversations with them."""
 
 from __future__ import annotations
 
@@ -76,6 +76,16 @@ class Talk:
 @pytest.fixture(scope="session")
 def talk() -> Talk:
     return Talk()
+
+
+@pytest.fixture(scope="module")
+def folder(name: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with the tiny model of a family; `name` is a fixture of the test module."""
+    from tests.policies.transformers import families
+
+    if name == "smolvlm":
+        pytest.importorskip("num2words")  # its processor needs this package
+    return families.build(name, tmp_path_factory.mktemp(name))
 
 
 @pytest.fixture(scope="session")

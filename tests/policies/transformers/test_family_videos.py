@@ -43,11 +43,6 @@ def name(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="module")
-def folder(name: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return families.build(name, tmp_path_factory.mktemp(name))
-
-
-@pytest.fixture(scope="module")
 def model(folder: Path) -> TransformersPolicy:
     return TransformersPolicy(folder, threads=1, video="native")
 

@@ -57,13 +57,6 @@ def name(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="module")
-def folder(name: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    if name == "smolvlm":
-        pytest.importorskip("num2words")  # its processor needs this package
-    return families.build(name, tmp_path_factory.mktemp(name))
-
-
-@pytest.fixture(scope="module")
 def vllm(start: Callable[..., VLLMPolicy], folder: Path) -> VLLMPolicy:
     return start(folder)
 

@@ -16,7 +16,6 @@ pytest.importorskip("torch")
 pytest.importorskip("transformers")
 pytest.importorskip("torchvision")
 
-from tests.policies.transformers import families
 from tests.policies.vllm.recorded_replies import FAMILIES, RecordedServer, recorded, turns
 from visenv.policies.transformers import TransformersPolicy
 from visenv.policies.vllm import VLLMServerPolicy
@@ -34,11 +33,6 @@ BOUND = 1e-5
 @pytest.fixture(scope="module", params=few(FAMILIES, 1))
 def name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
-
-
-@pytest.fixture(scope="module")
-def folder(name: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return families.build(name, tmp_path_factory.mktemp(name))
 
 
 @pytest.fixture(scope="module")
