@@ -241,9 +241,8 @@ def _response(thought: Callable[[Any, str], str]) -> Turns:
 
 
 def _concluded(base: Any, answer: str) -> str:
-    """Return the sentence that entails an answer."""
-    found = [each.statement for each in base.truth.entailments if each.answer == answer]
-    return f"{found[0]}." if found else ""
+    """Return a sentence that states an answer."""
+    return f"The answer is {answer}."
 
 
 def _pointed(base: Any, answer: str) -> str:

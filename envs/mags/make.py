@@ -61,7 +61,8 @@ def make(
             (``"rows:my.jsonl"``), or a `Source`.
         preset: ``"stage1"`` or ``"stage2"``; ``"tiny-stage1"`` and ``"tiny"`` are these stages for
             a very small model; ``"degraded"`` is stage 2 with blurred scenes, in which a network
-            helps. Each preset sets prompt, data, reward and magnifier.
+            helps, and ``"tiny-degraded"`` is stage 1 with such scenes for a very small model. Each
+            preset sets prompt, data, reward and magnifier.
         reward: ``"stage1"``, ``"stage2"`` or ``"outcome"``; by default that of the preset.
         magnifier: ``"small"``, ``"small-deblur"`` (trained for the preset ``"degraded"``),
             ``"lanczos"``, ``"resize"`` (bicubic), ``"none"`` (crops at native size) or

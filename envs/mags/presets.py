@@ -48,6 +48,16 @@ PRESETS = {
         image_pixels=96 * 96,
         crop_pixels=96 * 96,
     ),
+    # Stage 1 for this model, in degraded scenes.
+    "tiny-degraded": MagsPreset(
+        reward="stage1",
+        prompt="brief",
+        scenes="tiny-degraded",
+        view_side=96,
+        image_pixels=96 * 96,
+        crop_pixels=96 * 96,
+        magnifier="small-deblur",
+    ),
     "tiny": MagsPreset(
         reward="stage2",
         prompt="brief",

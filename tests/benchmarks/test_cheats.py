@@ -25,6 +25,14 @@ def test_no_cheat_gains_anything_and_honest_play_earns_the_most(title: str) -> N
 
 
 @pytest.mark.slow
+def test_sentence_that_states_the_right_answer_is_paid_as_a_conclusion_in_argos() -> None:
+    """Check that accuracy and reasoning are 1 without points, and the spatial term 0: 2/3."""
+    rows = list(cheats.rows(2, ("ArgosImage",), published=False))
+    (row,) = (row for row in rows if row.policy == "conclusion without points")
+    assert row.reward == pytest.approx(2 / 3)
+
+
+@pytest.mark.slow
 def test_published_rules_keep_their_loopholes_so_that_the_table_can_fail() -> None:
     rows = list(cheats.rows(2, ("ZoomVQA",)))
     assert max(row.published or 0 for row in rows if row.kind == "cheat") > cheats.LARGEST_GAIN

@@ -157,6 +157,22 @@ DEGRADED = SceneDifficulty(
 )
 """Signs of 18 to 24 native pixels; `benchmarks/degraded.py` measures who reads them."""
 
+TINY_DEGRADED = replace(
+    DEGRADED,
+    side=96,
+    view_side=96,
+    signs=(1, 1),
+    detail=16,
+    least_detail=0,
+    frame=3,
+    details=("number",),
+    kinds=("attribute",),
+    clutter=0.0,
+    grid=24,
+)
+"""One sign with a panel of 16 native pixels; those of `DEGRADED` have 12 to 18. The view has the
+native size, so that a crop of a grid cell is enlarged four times."""
+
 SCENES = {
     "simple": SceneDifficulty(side=768, view_side=256, signs=(1, 3), detail=30, frame=4),
     "complex": SceneDifficulty(
@@ -196,5 +212,7 @@ SCENES = {
     ),
     "degraded": DEGRADED,
     "degraded-photographs": replace(DEGRADED, material="photographs"),
+    "tiny-degraded": TINY_DEGRADED,
+    "tiny-clean": replace(TINY_DEGRADED, side=384, degradation=Degradation(0.0, 0.0, 100)),
 }
 """The difficulties. The tiny ones have views of 96 px, for very small models."""

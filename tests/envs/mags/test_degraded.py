@@ -58,6 +58,25 @@ def test_signs_are_small_and_have_different_sizes() -> None:
     assert {bottom - top for _, top, _, bottom in native} == {18, 21, 24}
 
 
+@pytest.mark.parametrize(("scenes", "shown"), [("tiny-degraded", 24), ("tiny-clean", 96)])
+def test_sign_of_a_tiny_scene_lies_in_a_cell_which_fills_the_enlarged_crop(
+    scenes: str, shown: int
+) -> None:
+    """Check that a cell has 24 native px, or 96 px, the size to which 24 px are enlarged."""
+    options = {"preset": "tiny-degraded", "scenes": scenes}
+    for magnifier, side in (("none", shown), ("lanczos", 96)):
+        env: Any = gym.make("visenv/MagsZoom-v0", magnifier=magnifier, **options)
+        for seed in range(4):
+            episode = played(env, "oracle", seed)
+            (crop,) = episode.turns[1].messages[0].images
+            assert crop.size == (side, side)
+            (sign,) = env.unwrapped.sample.truth_as(MagsTruth).signs
+            (box,) = env.unwrapped.crops()
+            assert box[2] - box[0] == box[3] - box[1] == shown
+            assert box[0] < sign.box[0] < sign.box[2] < box[2]
+            assert box[1] < sign.box[1] < sign.box[3] < box[3]
+
+
 def test_native_image_is_blurrier_than_the_rendered_one() -> None:
     """Check the range of levels of a panel, which is 95 levels between its ink and its ground."""
     sample, rendered = MagsWorld("degraded").pair(rng(3))

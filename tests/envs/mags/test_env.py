@@ -54,7 +54,7 @@ def test_oracle_reaches_4_2(preset: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("preset", ["tiny-stage1", "tiny"])
+@pytest.mark.parametrize("preset", ["tiny-stage1", "tiny", "tiny-degraded"])
 def test_brief_oracle_looks_at_all_that_decides(preset: str) -> None:
     env = made(preset=preset)
     for seed in range(12):
