@@ -159,10 +159,11 @@ train: .venv/.train
 # ------------------------------------------------------------------------------------------------------ checks
 # Fast stages run first.
 
-# mypy runs while the packages of verl and of the simulators are downloaded, and while the tests are collected. A table of the minutes
-# is printed at the end.
+# The three environments are installed at the same time, because pip uses one core. mypy runs while the tests are collected. A table of the
+# minutes is printed at the end.
 test: .venv/.python
-	@$(BIN)/python tests/stages.py "$(MAKE)" 'set-up=.venv chromium osmesa' lint 'types=-j4 type .venv-verl .venv-simulators collection' imports pytest verl
+	@$(BIN)/python tests/stages.py "$(MAKE)" 'set-up=-j3 .venv .venv-verl .venv-simulators' 'programs=chromium osmesa' lint \
+	    'types=-j2 type collection' imports pytest verl
 
 # The fast checks. They leave out slow tests and the tests of components, of the sandbox and of the contract, and use few
 # examples for each property. Types and tests run at the same time.

@@ -18,7 +18,7 @@ import gymnasium as gym
 from gymnasium.utils import seeding
 
 from visenv import background
-from visenv.data.source import draw, world_version
+from visenv.data.source import draw, is_indexed, world_version
 from visenv.env import VisEnv
 from visenv.errors import ConfigurationError, DataError, VisenvError
 from visenv.evaluation.saved_env import named_in, remake
@@ -31,6 +31,11 @@ from visenv.types import Aborted, Episode, EventLog, Sample, Scored, Truncated, 
 from visenv.wrappers import changes_steps, layers
 
 Env = gym.Env[Any, Any]
+
+_NOT_AGAIN = (
+    "so its rewards cannot be computed again. The episode can still be read and viewed, with its "
+    "saved rewards."
+)
 
 
 class Rescorer:
@@ -205,8 +210,7 @@ def _sample_of(base: VisEnv, episode: Episode) -> Sample:
     if version != episode.world_version:
         raise DataError(
             f"{where}: the world has changed since the episode was played (it was version "
-            f"{episode.world_version}, and is version {version}), so its rewards cannot be "
-            "computed again. The episode can still be read and viewed, with its saved rewards."
+            f"{episode.world_version}, and is version {version}), {_NOT_AGAIN}"
         )
     rng, _ = seeding.np_random(episode.seed)
     options = {} if episode.index is None else {"index": episode.index}
@@ -214,15 +218,26 @@ def _sample_of(base: VisEnv, episode: Episode) -> Sample:
     base.sample = sample
     if sample.id != episode.sample_id:
         raise DataError(f"{where} is not in this data source, which gives {sample.id!r} instead.")
-    if sample.question != episode.question:
+    difference = _difference(base, episode)
+    if difference and is_indexed(base.source):
+        raise DataError(f"{where}: {difference}.")
+    if difference:
         raise DataError(
-            f"{where}: its question is now {sample.question!r:.200}, and was "
-            f"{episode.question!r:.200}."
+            f"{where}: the world has changed since the episode was played, or another version of a "
+            f"package draws it ({difference}), {_NOT_AGAIN}"
         )
+    return sample
+
+
+def _difference(base: VisEnv, episode: Episode) -> str:
+    """Return how the sample of an environment differs from that of an episode, or an empty text."""
+    sample = base.sample
+    if sample.question != episode.question:
+        return f"its question is now {sample.question!r:.200}, and was {episode.question!r:.200}"
     media = base.media_hashes()
     for name in sorted({*media, *episode.media}):
         if media.get(name) != episode.media.get(name):
-            raise DataError(f"{where}: {name} differs from that in the episode.")
+            return f"{name} differs from that in the episode"
     saved, present = (
         json.dumps([list(answers), truth_to_json(truth)], sort_keys=True)
         for answers, truth in (
@@ -230,9 +245,7 @@ def _sample_of(base: VisEnv, episode: Episode) -> Sample:
             (sample.answers, sample.ground_truth),
         )
     )
-    if saved != present:
-        raise DataError(f"{where}: answers or ground truth differ from those in the episode.")
-    return sample
+    return "" if saved == present else "answers or ground truth differ from those in the episode"
 
 
 def _split(env: Env) -> tuple[RewardWrapper | None, list[gym.RewardWrapper[Any, Any]]]:

@@ -137,7 +137,12 @@ def test_functions_of_reward_terms_are_saved_as_names(tmp_path: Path) -> None:
 
 def test_sample_with_another_question_is_refused(tmp_path: Path) -> None:
     (episode,) = saved(tmp_path, played(gym.make(toy.register())))
-    with pytest.raises(DataError, match=r"its question is now 'Add .*', and was 'Subtract"):
+    told = (
+        r"the world has changed since the episode was played, or another version of a package "
+        r"draws it \(its question is now 'Add .*', and was 'Subtract them.'\), so .* can still be "
+        "read and viewed"
+    )
+    with pytest.raises(DataError, match=told):
         Rescorer().rescore(replace(episode, question="Subtract them."))
 
 
