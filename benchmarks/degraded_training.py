@@ -166,7 +166,7 @@ def warm_up(model: Path, folder: Path, seed: int) -> Path:
         ),
     )
     _run(folder, "warm-up", model, CLEAN, phase, 128, seed)
-    (trained,) = (folder / "warm-up/train/checkpoints").glob("*/policy")
+    *_, trained = sorted((folder / "warm-up/train/checkpoints").glob("*/policy"))
     return trained
 
 

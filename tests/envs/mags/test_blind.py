@@ -90,7 +90,7 @@ LEARNERS = [majority, pytest.param(bag_of_words, marks=pytest.mark.component("sc
 
 @pytest.mark.slow
 @pytest.mark.parametrize("learn", LEARNERS)
-@pytest.mark.parametrize("preset", few(PRESETS, 1))
+@pytest.mark.parametrize("preset", few(list(PRESETS), 1))
 def test_policy_that_sees_no_image_is_near_chance(
     preset: str, learn: Callable[[Sequence[SceneDraft]], Blind]
 ) -> None:
