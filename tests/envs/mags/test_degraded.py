@@ -63,7 +63,7 @@ def test_sign_of_a_tiny_scene_lies_in_a_cell_which_fills_the_enlarged_crop(
     scenes: str, shown: int
 ) -> None:
     """Check that a cell has 24 native px, or 96 px, the size to which 24 px are enlarged."""
-    options = {"preset": "tiny-degraded", "scenes": scenes}
+    options: dict[str, Any] = {"preset": "tiny-degraded", "scenes": scenes}
     for magnifier, side in (("none", shown), ("lanczos", 96)):
         env: Any = gym.make("visenv/MagsZoom-v0", magnifier=magnifier, **options)
         for seed in range(4):
