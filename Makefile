@@ -162,8 +162,7 @@ train: .venv/.train
 # The three environments are installed at the same time, because pip uses one core. mypy runs while the tests are collected. A table of the
 # minutes is printed at the end.
 test: .venv/.python
-	@$(BIN)/python tests/stages.py "$(MAKE)" 'set-up=-j3 .venv .venv-verl .venv-simulators' 'programs=chromium osmesa' lint \
-	    'types=-j2 type collection' imports pytest verl
+	@$(BIN)/python tests/stages.py "$(MAKE)" 'set-up=-j3 .venv .venv-verl .venv-simulators' 'programs=chromium osmesa' lint 'types=-j2 type collection' imports pytest verl
 
 # The fast checks. They leave out slow tests and the tests of components, of the sandbox and of the contract, and use few
 # examples for each property. Types and tests run at the same time.

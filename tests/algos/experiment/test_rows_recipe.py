@@ -29,6 +29,7 @@ pytestmark = [
 SHORT = [
     *("--model.device", "cpu", "--model.dtype", "float32", "--model.options.threads", "1"),
     *("--phases.sft.steps", "2", "--phases.sft.demonstrations.episodes", "2"),
+    *("--phases.sft.demonstrations.batch-size", "2"),
     *("--phases.rl.steps", "1", "--phases.rl.rollouts.max-tokens", "8"),
     *("--phases.rl.rollouts.prompts-per-step", "1", "--phases.rl.rollouts.num-generations", "2"),
     *("--evaluation.episodes", "1", "--evaluation.max-tokens", "8", "--trackers"),
