@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from visenv.images import QWEN_PIXELS
 
@@ -32,6 +32,16 @@ class MagsPreset:
     magnifier: str = "small"
 
 
+_TINY = MagsPreset(
+    reward="stage1",
+    prompt="brief",
+    scenes="tiny",
+    view_side=96,
+    image_pixels=96 * 96,
+    crop_pixels=96 * 96,
+)
+"""Stage 1 for a model of a million parameters on a CPU, with views of 96 px."""
+
 PRESETS = {
     "stage1": MagsPreset(reward="stage1", prompt="stage1", scenes="simple"),
     "stage2": MagsPreset(reward="stage2", prompt="stage2", scenes="complex"),
@@ -39,31 +49,7 @@ PRESETS = {
     "degraded": MagsPreset(
         reward="stage2", prompt="stage2", scenes="degraded", magnifier="small-deblur"
     ),
-    # For a model of a million parameters on a CPU: views of 96 px.
-    "tiny-stage1": MagsPreset(
-        reward="stage1",
-        prompt="brief",
-        scenes="tiny",
-        view_side=96,
-        image_pixels=96 * 96,
-        crop_pixels=96 * 96,
-    ),
-    # Stage 1 for this model, in degraded scenes.
-    "tiny-degraded": MagsPreset(
-        reward="stage1",
-        prompt="brief",
-        scenes="tiny-degraded",
-        view_side=96,
-        image_pixels=96 * 96,
-        crop_pixels=96 * 96,
-        magnifier="small-deblur",
-    ),
-    "tiny": MagsPreset(
-        reward="stage2",
-        prompt="brief",
-        scenes="tiny-complex",
-        view_side=96,
-        image_pixels=96 * 96,
-        crop_pixels=96 * 96,
-    ),
+    "tiny-stage1": _TINY,
+    "tiny": replace(_TINY, reward="stage2", scenes="tiny-complex"),
+    "tiny-degraded": replace(_TINY, scenes="tiny-degraded", magnifier="small-deblur"),
 }

@@ -16,7 +16,7 @@ from benchmarks import degraded_training
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(degraded_training, "_SCENES", 6)
+    monkeypatch.setattr(degraded_training, "_SCENES", 6)  # in all tests, since scenes are cached
     monkeypatch.setattr(degraded_training, "_STEPS", 1)
     monkeypatch.setattr(degraded_training, "_SFT_STEPS", 1)
 

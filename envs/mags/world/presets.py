@@ -142,6 +142,20 @@ TINY_COLORS = ("red", "green", "blue")
 """The colors of stripes in the tiny scenes, which differ in hue. The gaps between stripes have the
 complementary color; red stripes, for example, have cyan gaps."""
 
+TINY = SceneDifficulty(
+    side=288,
+    view_side=96,
+    signs=(1, 3),
+    detail=16,
+    frame=3,
+    details=("colour",),
+    shapes=("square",),
+    clutter=0.0,
+    stripe_period=1,
+    stripe_colors=TINY_COLORS,
+    grid=24,
+)
+
 DEGRADED = SceneDifficulty(
     side=768,
     view_side=256,
@@ -158,17 +172,13 @@ DEGRADED = SceneDifficulty(
 """Signs of 18 to 24 native pixels; `benchmarks/degraded.py` measures who reads them."""
 
 TINY_DEGRADED = replace(
-    DEGRADED,
+    TINY,
     side=96,
-    view_side=96,
     signs=(1, 1),
-    detail=16,
-    least_detail=0,
-    frame=3,
     details=("number",),
     kinds=("attribute",),
-    clutter=0.0,
-    grid=24,
+    material=DEGRADED.material,
+    degradation=DEGRADED.degradation,
 )
 """One sign with a panel of 16 native pixels; those of `DEGRADED` have 12 to 18. The view has the
 native size, so that a crop of a grid cell is enlarged four times."""
@@ -184,32 +194,8 @@ SCENES = {
         clutter=1.0,
         occluders=True,
     ),
-    "tiny": SceneDifficulty(
-        side=288,
-        view_side=96,
-        signs=(1, 3),
-        detail=16,
-        frame=3,
-        details=("colour",),
-        shapes=("square",),
-        clutter=0.0,
-        stripe_period=1,
-        stripe_colors=TINY_COLORS,
-        grid=24,
-    ),
-    "tiny-complex": SceneDifficulty(
-        side=288,
-        view_side=96,
-        signs=(3, 3),
-        detail=16,
-        frame=3,
-        details=("colour",),
-        shapes=("square",),
-        clutter=0.0,
-        stripe_period=1,
-        stripe_colors=TINY_COLORS,
-        grid=24,
-    ),
+    "tiny": TINY,
+    "tiny-complex": replace(TINY, signs=(3, 3)),
     "degraded": DEGRADED,
     "degraded-photographs": replace(DEGRADED, material="photographs"),
     "tiny-degraded": TINY_DEGRADED,
