@@ -19,13 +19,12 @@ OF_SANDBOXED = ("check_conforms", "check_oracle_gets_the_top_reward", "check_sur
 
 OF_VARIANTS = ("check_conforms", "check_oracle_gets_the_top_reward")
 
-OF_SKILLS = "visenv/EBAlfred-v0"
 COUNTED = ("check_empty_turns_earn_little", "check_random_turns_rarely_reach_the_top")
-"""Checks that count rewards of many episodes; `OF_SKILLS` has the tasks of House, and counts them
-for `soak`."""
+"""Checks that count rewards of many episodes."""
 
 HOUSES = ("visenv/House-v0", "visenv/EBAlfred-v0", "visenv/EBHabitat-v0")
-"""Ids whose large frames take most of the time; no check depends on their size."""
+"""Ids whose large frames and houses of many rooms take most of the time; only the check of the
+oracle plays the published tasks."""
 
 LARGE = ("visenv/ZoomVQA-v0", "visenv/MagsZoom-v0", "visenv/ArmZoom-v0", "visenv/ArmDoc-v0",
          "visenv/ArmVQA-v0")  # fmt: skip
@@ -36,7 +35,10 @@ def options(env_id: str, check: Callable[[MakeEnv], None]) -> dict[str, Any]:
     """Return options for small frames and images, where a check does not depend on their size."""
     if env_id in LARGE and check.__name__ in (*COUNTED, "check_rescores"):
         return {"preset": "tiny"}
-    return {"side": 96} if env_id in HOUSES else {}
+    if env_id not in HOUSES:
+        return {}
+    of_oracle = check.__name__ == "check_oracle_gets_the_top_reward"
+    return {"side": 96} if of_oracle else {"side": 96, "preset": "tiny"}
 
 
 HOSTILE = pytest.mark.attack(
@@ -52,10 +54,8 @@ def marks(env_id: str, check: Callable[[MakeEnv], None]) -> list[pytest.MarkDeco
     """
     name = check.__name__
     is_attack = name.startswith("check_survives")
-    is_slow = (
-        (env_id in VARIANTS and name not in OF_VARIANTS)
-        or (env_id == SANDBOXED and name not in OF_SANDBOXED)
-        or (env_id == OF_SKILLS and name in COUNTED)
+    is_slow = (env_id in VARIANTS and name not in OF_VARIANTS) or (
+        env_id == SANDBOXED and name not in OF_SANDBOXED
     )
     return [HOSTILE] * is_attack + [pytest.mark.soak] * is_slow
 
