@@ -71,14 +71,19 @@ def apply_changes(recipe: Recipe) -> None:
     if longer:
         opened = _opened(recipe, longer, results)
         results.reopen(opened, baselines=_starts_rl(recipe, opened))
+    if is_extended(recipe):
         (recipe.folder / "report.html").unlink(missing_ok=True)  # a sweep reads it as the end
     write_recipe(recipe)
 
 
-def is_longer(recipe: Recipe) -> bool:
-    """Return whether a phase of the recipe has more steps than in the run that it continues."""
-    saved = _saved_settings(recipe)["phases"]
-    return any(phase.steps > saved[name]["steps"] for name, phase in recipe.phases.items())
+def is_extended(recipe: Recipe) -> bool:
+    """Return whether a recipe has longer phases or further controls than the run it continues."""
+    saved = _saved_settings(recipe)
+    if any(phase.steps > saved["phases"][name]["steps"] for name, phase in recipe.phases.items()):
+        return True
+    known = saved["evaluation"]["controls"] if saved["controls"] else ()
+    has_further = not saved["controls"] or not set(recipe.evaluation.controls).issubset(known)
+    return recipe.controls and has_further
 
 
 def _changed_steps(recipe: Recipe) -> dict[str, Difference]:

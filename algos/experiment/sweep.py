@@ -20,7 +20,7 @@ from visenv.terminal import rich_text
 
 from ..trainer.distributed import DistributedContext
 from .experiment import SharedPhases, run_recipe
-from .extension import check_same_steps, is_longer
+from .extension import check_same_steps, is_extended
 from .folder import check_folder
 from .parts import check_parts
 from .recipe import Recipe, is_folder_name
@@ -211,7 +211,7 @@ def resumed(recipe: Recipe) -> Recipe:
 
 def is_done(recipe: Recipe) -> bool:
     """Return whether the run has written its report, which is its last step."""
-    return (recipe.folder / "report.html").exists() and not is_longer(recipe)
+    return (recipe.folder / "report.html").exists() and not is_extended(recipe)
 
 
 def _minutes(folder: Path) -> float:

@@ -136,6 +136,21 @@ def test_sweep_runs_the_arms_from_one_warm_up_and_resumes(
 
 
 @pytest.mark.soak
+def test_sweep_with_controls_continues_one_without(tmp_path: Path) -> None:
+    text = TOML.replace("[evaluation]", '[evaluation]\ncontrols = ["no_tool"]')
+    base, runs, _ = sweep_of(tmp_path, "--no-controls", text=text)
+    run_sweep(base, runs[:1], 100)
+    folder = runs[0].recipe.folder
+    labels = scores(folder)["scores"].keys()
+    base, runs, _ = sweep_of(tmp_path, text=text)
+    Recorder.calls.clear()
+    run_sweep(base, runs[:1], 100)
+    assert "begin rl" not in Recorder.calls
+    assert scores(folder)["scores"].keys() - labels == {"after rl, no_tool"}
+    assert (folder / "report.html").exists()
+
+
+@pytest.mark.soak
 def test_changed_recipe_does_not_reuse_what_was_run(tmp_path: Path) -> None:
     base, runs, _ = sweep_of(tmp_path)
     run_sweep(base, runs[:1], 100)

@@ -152,19 +152,37 @@ def results_of(recipe: Any) -> dict[str, Any]:
 
 
 def test_longer_phase_continues_and_the_phase_that_is_as_long_too(recipe: Any) -> None:
-    from visenv.algos.experiment.extension import is_longer
+    from visenv.algos.experiment.extension import is_extended
     from visenv.algos.experiment.folder import claimed
 
     longer = with_steps(recipe, "rl", 10)
-    assert is_longer(longer)
+    assert is_extended(longer)
     with claimed(longer):
         pass
     found = results_of(recipe)
     assert found["steps"] == {"warm-up": 3}
     assert list(found["scores"]) == ["before training", "after warm-up"]
     assert not (recipe.folder / "report.html").exists()  # a sweep would take the run for finished
-    assert not is_longer(longer)
+    assert not is_extended(longer)
     assert json.loads((recipe.folder / "recipe.json").read_text())["phases"]["rl"]["steps"] == 10
+
+
+@pytest.mark.parametrize("controls", [("no_tool",), ()])
+def test_run_without_controls_is_extended_by_them(controls: tuple[str, ...], recipe: Any) -> None:
+    from visenv.algos.experiment.extension import is_extended, write_recipe
+    from visenv.algos.experiment.folder import claimed
+
+    fewer = replace(recipe, evaluation=replace(recipe.evaluation, controls=controls))
+    write_recipe(replace(fewer, controls=bool(controls)))
+    assert not is_extended(replace(recipe, controls=False))
+    wanted = replace(recipe, evaluation=replace(recipe.evaluation, controls=("no_tool", "blind")))
+    before = results_of(recipe)
+    assert is_extended(wanted)
+    with claimed(wanted):
+        pass
+    assert results_of(recipe) == before
+    assert not (recipe.folder / "report.html").exists()
+    assert not is_extended(wanted)
 
 
 def test_phase_whose_weights_were_used_is_not_extended(recipe: Any) -> None:
