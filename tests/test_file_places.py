@@ -7,7 +7,7 @@ with the reason why no file of a stranger reaches it.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -126,15 +126,18 @@ RESOLVERS = {
 }
 
 
-def calls() -> Iterator[tuple[str, ast.Call, str]]:
-    """Yield every call in the source, with its file and the text of the called function."""
-    for part in PARTS:
-        for path in sorted((ROOT / part).rglob("*.py")):
-            name = path.relative_to(ROOT).as_posix()
-            if not name.startswith(LINKS):
-                for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-                    if isinstance(node, ast.Call):
-                        yield name, node, ast.unparse(node.func)
+@cache
+def calls() -> list[tuple[str, ast.Call, str]]:
+    """Return every call in the source, with its file and the text of the called function."""
+    files = {path.relative_to(ROOT).as_posix(): path
+             for part in PARTS for path in sorted((ROOT / part).rglob("*.py"))}  # fmt: skip
+    return [
+        (name, node, ast.unparse(node.func))
+        for name, path in files.items()
+        if not name.startswith(LINKS)
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Call)
+    ]
 
 
 def writes(node: ast.Call, function: str) -> bool:

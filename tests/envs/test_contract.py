@@ -10,7 +10,7 @@ import gymnasium as gym
 import pytest
 
 from tests.environments import IDS, VARIANTS
-from visenv.testing.contract import CHECKS
+from visenv.testing.contract import CHECKS, check_oracle_gets_the_top_reward
 from visenv.testing.record import MakeEnv
 
 SANDBOXED = "visenv/ArftCoding-v0"
@@ -19,26 +19,18 @@ OF_SANDBOXED = ("check_conforms", "check_oracle_gets_the_top_reward", "check_sur
 
 OF_VARIANTS = ("check_conforms", "check_oracle_gets_the_top_reward")
 
-COUNTED = ("check_empty_turns_earn_little", "check_random_turns_rarely_reach_the_top")
-"""Checks that count rewards of many episodes."""
-
 HOUSES = ("visenv/House-v0", "visenv/EBAlfred-v0", "visenv/EBHabitat-v0")
-"""Ids whose large frames and houses of many rooms take most of the time; only the check of the
-oracle plays the published tasks."""
-
 LARGE = ("visenv/ZoomVQA-v0", "visenv/MagsZoom-v0", "visenv/ArmZoom-v0", "visenv/ArmDoc-v0",
-         "visenv/ArmVQA-v0")  # fmt: skip
-"""Ids whose images of megapixels take most of the time of `COUNTED` and of rescoring."""
+         "visenv/ArmVQA-v0", *HOUSES)  # fmt: skip
+"""Ids whose large images or houses take most of the time. `make test` checks them with their preset
+``tiny``, except that the oracle plays the default preset; all other cases are for `make soak`."""
 
 
 def options(env_id: str, check: Callable[[MakeEnv], None]) -> dict[str, Any]:
-    """Return options for small frames and images, where a check does not depend on their size."""
-    if env_id in LARGE and check.__name__ in (*COUNTED, "check_rescores"):
+    """Return the options with which `make test` checks an id."""
+    if env_id in LARGE and check is not check_oracle_gets_the_top_reward:
         return {"preset": "tiny"}
-    if env_id not in HOUSES:
-        return {}
-    of_oracle = check.__name__ == "check_oracle_gets_the_top_reward"
-    return {"side": 96} if of_oracle else {"side": 96, "preset": "tiny"}
+    return {"side": 96} if env_id in HOUSES else {}
 
 
 HOSTILE = pytest.mark.attack(
@@ -70,3 +62,12 @@ CASES = [
 @pytest.mark.parametrize(("env_id", "check"), CASES)
 def test_environment_satisfies_the_contract(env_id: str, check: Callable[[MakeEnv], None]) -> None:
     check(partial(gym.make, env_id, **options(env_id, check)))
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("env_id", LARGE)
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_large_environment_satisfies_the_contract(
+    env_id: str, check: Callable[[MakeEnv], None]
+) -> None:
+    check(partial(gym.make, env_id))

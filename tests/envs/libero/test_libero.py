@@ -93,22 +93,21 @@ def test_reset_equals_that_of_a_fresh_simulator_to_the_bit(env: gym.Env[Any, Any
     pool = SimulatorPool()
     act = base_of(env).act
     try:
-        for index in (2, 0):
-            used = facts([env.reset(seed=0, options={"index": index}), env.step(CHUNK)])
-            task = dict(act.session._task)
-            fresh = pool.borrow(act.session.spec, task)
-            start = fresh.reset(task, frames=act._request)
-            rows = base_of(env).log.tool_calls[-1].detail["actions"]
-            end = fresh.act({"actions": rows}, frames=act._request, snapshot=True)
-            assert end.snapshot == host_of(env).snapshot()
-            assert end.facts["state"] == act.facts["state"]
-            assert all(np.any(start.frames[name] != end.frames[name]) for name in end.frames)
-            shown = env.step(STILL)[0]["images"]
-            again = fresh.act({"actions": [[0.0] * 6 + [-1.0]]}, frames=act._request)
-            for image, frame in zip(shown, again.frames.values(), strict=True):
-                assert np.array_equal(image, frame)
-            assert used
-            pool.give_back(fresh)
+        env.reset(seed=0, options={"index": 2})
+        env.step(CHUNK)
+        task = dict(act.session._task)
+        fresh = pool.borrow(act.session.spec, task)
+        start = fresh.reset(task, frames=act._request)
+        rows = base_of(env).log.tool_calls[-1].detail["actions"]
+        end = fresh.act({"actions": rows}, frames=act._request, snapshot=True)
+        assert end.snapshot == host_of(env).snapshot()
+        assert end.facts["state"] == act.facts["state"]
+        assert all(np.any(start.frames[name] != end.frames[name]) for name in end.frames)
+        shown = env.step(STILL)[0]["images"]
+        again = fresh.act({"actions": [[0.0] * 6 + [-1.0]]}, frames=act._request)
+        for image, frame in zip(shown, again.frames.values(), strict=True):
+            assert np.array_equal(image, frame)
+        pool.give_back(fresh)
     finally:
         pool.close()
 

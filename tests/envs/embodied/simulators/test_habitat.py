@@ -16,7 +16,6 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from tests.environments import CHECKS_OF_SIMULATORS
 from visenv.envs.embodied import EBHabitat
 from visenv.envs.embodied.simulators.habitat.player import HabitatRunner, write_goal
 from visenv.envs.embodied.world.goals import Clause, Fact, Goal
@@ -24,6 +23,7 @@ from visenv.envs.embodied.world.tasks import SUBSETS
 from visenv.errors import ConfigurationError
 from visenv.grammar.plan import TEXT_KEYS
 from visenv.simulators.host import ChildHost
+from visenv.testing.contract import CHECKS
 from visenv.testing.record import MakeEnv, facts, turns_of
 from visenv.testing.survival import TEXTS
 
@@ -310,6 +310,7 @@ def contract_env() -> Iterator[MakeEnv]:
         env.close()
 
 
-@pytest.mark.parametrize("check", CHECKS_OF_SIMULATORS, ids=lambda check: check.__name__)
+@pytest.mark.soak  # `make test` compares each step with House, and checks EBAlfred over AI2-THOR
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_keeps_the_contract(check: Callable[[MakeEnv], None], contract_env: MakeEnv) -> None:
     check(partial(contract_env))
