@@ -1,4 +1,4 @@
-"""Tests the teacher of ArftSearch, whose queries leave out a word."""
+"""Tests the teacher of ArftSearch, whose queries leave out or mistake a word."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ import numpy as np
 import pytest
 
 import visenv  # noqa: F401 - registers the environments
-from visenv.envs.arft.search.env import ArftSearch, ImpreciseQuery
+from visenv.envs.arft.search.env import ArftSearch
+from visenv.envs.arft.search.teacher import ImpreciseQuery
+from visenv.envs.arft.tiny_images import COLORS
+from visenv.errors import ConfigurationError
 from visenv.grammar import ParsedTurn, ToolCall
 
 
@@ -34,22 +37,63 @@ def search(env: ArftSearch, query: str) -> None:
     env.step(env.grammar.compose(ParsedTurn(" ", (ToolCall("search", {"query": query}),))))
 
 
+def queries(env: ArftSearch, mistaken: float) -> list[list[str]]:
+    """Return the words of the first query in 40 episodes of the teacher."""
+    teacher = ImpreciseQuery(mistaken=mistaken)
+    turns = [teacher.turn(env, np.random.default_rng(seed)) for seed in range(40)]
+    assert all(env.truth.queries[0] in (turn.thought or "") for turn in turns)
+    return [turn.calls[0].arguments["query"].split() for turn in turns]
+
+
 def test_query_leaves_out_a_random_word_of_the_name() -> None:
     env = begun(1, preset="tiny")
-    turns = [ImpreciseQuery().turn(env, np.random.default_rng(seed)) for seed in range(20)]
-    (query,) = env.truth.queries
-    assert {turn.calls[0].arguments["query"] for turn in turns} == set(query.split())
-    assert {turn.thought for turn in turns} == {f" {query} "}
+    assert {query for (query,) in queries(env, 0.0)} == set(env.truth.queries[0].split())
 
 
-def test_words_that_are_not_in_the_name_are_kept() -> None:
+def test_query_mistakes_a_random_word_of_the_name() -> None:
+    env = begun(1, preset="tiny")
+    color, shape = env.truth.queries[0].split()
+    found = queries(env, 1.0)
+    assert {shape for _, shape in found} == {"square", "circle", "triangle"}
+    wrong_colors = {query[0] for query in found if query[0] != color}
+    assert len(wrong_colors) >= 3
+    assert wrong_colors < set(COLORS)
+    assert all((query[0] != color) != (query[1] != shape) for query in found)
+
+
+def test_half_of_the_queries_mistake_a_word() -> None:
+    lengths = [len(query) for query in queries(begun(1, preset="tiny"), 0.5)]
+    assert set(lengths) == {1, 2}
+    assert 10 <= lengths.count(2) <= 30  # 20 of 40, and more than 3 standard deviations
+
+
+@pytest.mark.parametrize("mistaken", [0.0, 1.0])
+def test_words_that_are_not_in_the_name_are_kept(mistaken: float) -> None:
     env = begun(2)
-    first, _ = env.truth.queries
-    assert first.split()[:2] == ["author", "of"]
-    turn = ImpreciseQuery().turn(env, np.random.default_rng(0))
-    query = turn.calls[0].arguments["query"]
-    assert query.startswith("author of ")
-    assert len(query.split()) == len(first.split()) - 1
+    author, of, *title = env.truth.queries[0].split()
+    assert (author, of) == ("author", "of")
+    assert "of" in title  # also a word of the name
+    found = queries(env, mistaken)
+    assert all(query[:2] == ["author", "of"] for query in found)
+    same_length = [query[2:] for query in found if len(query) == 2 + len(title)]
+    assert all(sum(map(str.__ne__, query, title)) == 1 for query in same_length)
+    assert bool(same_length) == bool(mistaken)
+    assert {len(query) - len(title) for query in found} <= {1, 2}  # "of" is in all such titles
+
+
+def test_description_loses_a_word_even_if_words_are_mistaken() -> None:
+    env = begun(1, seed=8)
+    words, name = env.truth.queries[0].split(), env.truth.names[0]
+    assert [*name] != env.truth.articles[0].split()
+    for query in queries(env, 1.0):
+        (place,) = [k for k in range(len(words)) if words[:k] + words[k + 1 :] == query]
+        assert words[place] in name
+
+
+@pytest.mark.parametrize("mistaken", [-0.1, 1.1, float("nan")])
+def test_share_of_mistaken_words_is_from_0_to_1(mistaken: float) -> None:
+    with pytest.raises(ConfigurationError, match="mistaken must be from 0 to 1"):
+        ImpreciseQuery(mistaken=mistaken)
 
 
 @pytest.mark.parametrize("lucky", [True, False])
