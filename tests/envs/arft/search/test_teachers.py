@@ -61,7 +61,7 @@ def test_query_mistakes_a_random_word_of_the_name() -> None:
     assert all((query[0] != color) != (query[1] != shape) for query in found)
 
 
-def test_half_of_the_queries_mistake_a_word() -> None:
+def test_queries_mistake_a_word_in_half_of_the_episodes() -> None:
     lengths = [len(query) for query in queries(begun(1, preset="tiny"), 0.5)]
     assert set(lengths) == {1, 2}
     assert 10 <= lengths.count(2) <= 30  # 20 of 40, and more than 3 standard deviations
