@@ -45,7 +45,7 @@ TASKS: Mapping[str, Task] = {
     "arft_search": Task("search for the whole name", "visual_arft_search_tiny", 40),
     "arm_doc": Task("which page", "arm_thinker_tiny", 16),
     "arm_if": Task("whether to trust a tool", "arm_if_tiny", 20),
-    "arft_coding": Task("repair, then read", "visual_arft_coding_tiny", 16),
+    "arft_coding": Task("repair, then read", "visual_arft_coding_tiny", 40),
     "mags_zoom": Task("how often to look", "mags_rl_tiny", 24),
     "argos_image": Task("where objects are", "argos_tiny", 30),
     "house": Task("a plan of many steps", "embodied_tiny", 16),
