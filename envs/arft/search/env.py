@@ -1,18 +1,22 @@
-"""Defines ArftSearch: answer a question about an image by searching for facts."""
+"""Defines ArftSearch: answer a question about an image by searching for facts.
+
+`ImpreciseQuery` is its teacher.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType, NoneType
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from typing_extensions import override
 
 from visenv.data.source import Source
-from visenv.errors import DataError
+from visenv.errors import ConfigurationError, DataError
 from visenv.grammar import ParsedTurn, ToolCall
 from visenv.search import Searcher
-from visenv.teacher import Teacher
+from visenv.teacher import GIVING_UP, LapsingTeacher, Teacher
 from visenv.tools import Tool
 from visenv.types import Message
 
@@ -21,8 +25,56 @@ from ..presets import SEARCH_PRESETS, ArftSearchPreset
 from ..prompts import opening
 from . import prompts
 from .ground_truth import SearchTruth
-from .teacher import ImpreciseQuery
+from .imprecise import imprecise_query
 from .tools import SearchTool
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+@dataclass(frozen=True)
+class ImpreciseQuery(LapsingTeacher["ArftSearch"]):
+    """Leaves out or mistakes a word of each name, and gives up unless it is lucky.
+
+    It is lucky if the first result is the article that it needs. A name of one word is searched for
+    as it is. The thought before a search contains the whole query, and no query of an episode with
+    the mistake contains the whole name.
+
+    Attributes:
+        mistaken: The share of the names in which a random word is replaced by one of a title in
+            another world, 0 to 1. The other names lose the word.
+
+    Raises:
+        ConfigurationError: If `mistaken` is not in this range.
+    """
+
+    summary: ClassVar[str] = (
+        "Leaves out one random word of each name of several words that it searches for, or "
+        "mistakes it for another word, and gives up if the first result is another article."
+    )
+    rate: float = 1.0
+    mistaken: float = 0.5
+
+    @override
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 <= self.mistaken <= 1:
+            raise ConfigurationError(f"mistaken must be from 0 to 1, got {self.mistaken!r}.")
+
+    @override
+    def mistaken_turn(self, env: ArftSearch, rng: np.random.Generator) -> ParsedTurn:
+        truth, searches = env.truth, env.done("search")
+        if not truth.articles or len(truth.names) != len(truth.queries):
+            return env.oracle_turn()  # a row of a data set, whose articles are not known
+        found = [call.detail["titles"][:1] for call in searches]
+        is_lucky = found == [[title] for title in truth.articles[: len(found)]]
+        is_done = len(found) == len(truth.queries)
+        if is_done or not is_lucky or env.turns_left <= 1:
+            answer = env.sample.answers[0] if is_done and is_lucky else GIVING_UP
+            return ParsedTurn(prompts.knowing(answer, env.is_brief), answer=answer)
+        query = truth.queries[len(found)]
+        call = ToolCall("search", {"query": imprecise_query(truth, len(found), self.mistaken, rng)})
+        return ParsedTurn(prompts.wondering(query, env.is_brief), (call,))
 
 
 class ArftSearch(ArftEnv):

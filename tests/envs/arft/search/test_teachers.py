@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import visenv  # noqa: F401 - registers the environments
-from visenv.envs.arft.search.env import ArftSearch
-from visenv.envs.arft.search.teacher import ImpreciseQuery
+from visenv.envs.arft.search.env import ArftSearch, ImpreciseQuery
 from visenv.envs.arft.tiny_images import COLORS
 from visenv.errors import ConfigurationError
 from visenv.grammar import ParsedTurn, ToolCall
