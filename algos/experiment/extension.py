@@ -81,9 +81,9 @@ def is_extended(recipe: Recipe) -> bool:
     saved = _saved_settings(recipe)
     if any(phase.steps > saved["phases"][name]["steps"] for name, phase in recipe.phases.items()):
         return True
-    known = saved["evaluation"]["controls"] if saved["controls"] else ()
-    has_further = not saved["controls"] or not set(recipe.evaluation.controls).issubset(known)
-    return recipe.controls and has_further
+    if not (recipe.controls and saved["controls"]):
+        return recipe.controls
+    return not set(recipe.evaluation.controls).issubset(saved["evaluation"]["controls"])
 
 
 def _changed_steps(recipe: Recipe) -> dict[str, Difference]:

@@ -210,7 +210,7 @@ def resumed(recipe: Recipe) -> Recipe:
 
 
 def is_done(recipe: Recipe) -> bool:
-    """Return whether the run has written its report, which is its last step."""
+    """Return whether the run has ended, and the recipe adds no steps or controls to it."""
     return (recipe.folder / "report.html").exists() and not is_extended(recipe)
 
 

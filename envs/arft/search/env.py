@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 class ImpreciseQuery(LapsingTeacher["ArftSearch"]):
     """Leaves out or mistakes a word of each name, and gives up unless it is lucky.
 
-    It is lucky if the first result is the article that it needs. A name of one word is searched for
-    as it is. The thought before a search contains the whole query, and no query of an episode with
-    the mistake contains the whole name.
+    It is lucky if the first result is the article that it needs. The thought before a search
+    contains the whole query. A name of one word is searched for as it is; in an episode with the
+    mistake, no query contains a whole name of several words.
 
     Attributes:
         mistaken: The share of the names in which a random word is replaced by one of a title in

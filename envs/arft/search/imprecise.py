@@ -15,10 +15,11 @@ if TYPE_CHECKING:
 def imprecise_query(
     truth: SearchTruth, number: int, mistaken: float, rng: np.random.Generator
 ) -> str:
-    """Return a query without a word of its name, or with another word in its place.
+    """Return a query without a random word of its name, or with another word in its place.
 
-    The query is returned as it is if its name has fewer than two words. The word is left out if
-    the name is a description, not a title, or if no title has another word in its place.
+    The other word has the same place in a title of a random world. The word is left out if the name
+    is a description, not a title, or if no title has another word in its place. A query whose name
+    has fewer than two words is returned as it is.
 
     Args:
         truth: The ground truth of a question.
@@ -33,16 +34,19 @@ def imprecise_query(
     chosen = int(rng.integers(len(places)))
     others: list[str] = []
     if truth.world is not None and truth.articles[number].split() == [*name]:
-        others = _words_of_titles(truth.world.preset, chosen, len(name), rng)
-    others = [word for word in others if word != name[chosen]]
+        seed = int(rng.integers(SEEDS))
+        if rng.random() < mistaken:
+            others = _other_words(WorldEngine(truth.world.preset, seed), name, chosen)
     place = places[chosen]
-    is_mistaken = bool(others) and rng.random() < mistaken
-    words[place : place + 1] = [str(rng.choice(others))] if is_mistaken else []
+    words[place : place + 1] = [str(rng.choice(others))] if others else []
     return " ".join(words)
 
 
 def _places(words: Sequence[str], name: Sequence[str]) -> list[int]:
-    """Return the places of the words of a name in a query, which ends with it or contains them."""
+    """Return the place of each word of a name in a query, as near to its end as possible.
+
+    The list is empty if the query does not contain the words in the order of the name.
+    """
     places: list[int] = []
     end = len(words)
     for part in reversed(name):
@@ -54,8 +58,8 @@ def _places(words: Sequence[str], name: Sequence[str]) -> list[int]:
     return places[::-1]
 
 
-def _words_of_titles(preset: str, place: int, count: int, rng: np.random.Generator) -> list[str]:
-    """Return the words at a place of the titles of `count` words in a random world."""
-    world = WorldEngine(preset, int(rng.integers(SEEDS)))
+def _other_words(world: WorldEngine, name: Sequence[str], place: int) -> list[str]:
+    """Return the words that titles as long as a name have at a place where the name has another."""
     titles = [article.title.split() for article in world.articles()]
-    return [title[place] for title in titles if len(title) == count]
+    same_length = [title for title in titles if len(title) == len(name)]
+    return [title[place] for title in same_length if title[place] != name[place]]

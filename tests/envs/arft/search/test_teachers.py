@@ -10,6 +10,7 @@ import pytest
 
 import visenv  # noqa: F401 - registers the environments
 from visenv.envs.arft.search.env import ArftSearch, ImpreciseQuery
+from visenv.envs.arft.search.imprecise import imprecise_query
 from visenv.envs.arft.tiny_images import COLORS
 from visenv.errors import ConfigurationError
 from visenv.grammar import ParsedTurn, ToolCall
@@ -87,6 +88,21 @@ def test_description_loses_a_word_even_if_words_are_mistaken() -> None:
     for query in queries(env, 1.0):
         (place,) = [k for k in range(len(words)) if words[:k] + words[k + 1 :] == query]
         assert words[place] in name
+
+
+@pytest.mark.parametrize("options", [{}, {"preset": "tiny"}], ids=["default", "tiny"])
+def test_imprecise_query_never_contains_a_whole_name_of_several_words(
+    options: dict[str, Any],
+) -> None:
+    env = gym.make("visenv/ArftSearch-v0", **options).unwrapped
+    assert isinstance(env, ArftSearch)
+    for seed in range(60):
+        env.reset(seed=seed)
+        for number, name in enumerate(env.truth.names):
+            found = imprecise_query(env.truth, number, 0.5, np.random.default_rng(seed))
+            is_one_word = len(name) == 1
+            assert (" ".join(name) in found) == is_one_word
+            assert (found == env.truth.queries[number]) == is_one_word
 
 
 @pytest.mark.parametrize("mistaken", [-0.1, 1.1, float("nan")])
