@@ -32,7 +32,7 @@ from . import prompts
 from .boxes import with_boxes
 from .compat import EmbodiedBenchGrammar
 from .ground_truth import HouseTruth
-from .oracle import RestOfPlan, look_at, next_look, thought
+from .oracle import RestOfPlan, look_at, looks, next_look, thought
 from .presets import PRESETS, EmbodiedOptions, EmbodiedPreset
 from .prompts import read_examples, write_examples
 from .rewards import embodied_bench_metrics, success_score
@@ -42,50 +42,54 @@ from .world.goals import with_target
 
 @dataclass(frozen=True)
 class TakesLookalike(LapsingTeacher["HouseEnv"]):
-    """Looks at further look-alikes before it acts, and takes a look-alike instead of the object.
+    """Finds the object only among the first objects of its type that it looks at.
 
-    The detour is in all episodes, and the mistake in a share of them. A task without look-alikes
-    is played as by the oracle.
+    Otherwise it brings a look-alike, sometimes after a detour to further objects, among which it
+    does not recognize the right one. No rewarded episode looks at more than `known` objects, so a
+    filter of the episodes does not show how to find a later one. A task that needs no search is
+    played with a random object of the type. A task without look-alikes is played as by the oracle.
 
     Attributes:
-        detour: The number of further look-alikes that the teacher looks at, at strength 1.
+        known: The number of objects that the teacher looks at, 0 or more.
+        detour: The chance that a detour begins, and that it goes on to another object, 0 to 1.
 
     Raises:
-        ConfigurationError: If `detour` is negative.
+        ConfigurationError: If an option is not in its range.
     """
 
     summary: ClassVar[str] = (
-        "Looks at one more look-alike before it acts, and in 60 % of the episodes brings a random "
-        "look-alike instead of the object."
+        "Looks at two objects of the type, sometimes at further ones, and brings a look-alike "
+        "unless one of the first two is the right one."
     )
-    detour: int = 1
+    rate: float = 1.0
+    known: int = 2
+    detour: float = 0.4
 
     @override
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.detour < 0:
-            raise ConfigurationError(f"detour must be 0 or more, got {self.detour!r}.")
-
-    @override
-    def turn(self, env: HouseEnv, rng: np.random.Generator) -> ParsedTurn:
-        look = self._next_detour(env)
-        return env.planned([look]) if look is not None else super().turn(env, rng)
+        if self.known < 0:
+            raise ConfigurationError(f"known must be 0 or more, got {self.known!r}.")
+        if not 0 <= self.detour <= 1:
+            raise ConfigurationError(f"detour must be from 0 to 1, got {self.detour!r}.")
 
     @override
     def mistaken_turn(self, env: HouseEnv, rng: np.random.Generator) -> ParsedTurn:
-        others = env.truth.others
-        if not others or not env.tools or env.next_look():
+        truth = env.truth
+        if not truth.others or not env.tools:
             return env.oracle_turn()
-        return env.direct_turn(str(rng.choice(others)))
-
-    def _next_detour(self, env: HouseEnv) -> int | None:
-        """Return the id of the look at the next unneeded look-alike; None after the last detour."""
-        if not env.tools or env.simulation.state.held or env.next_look():
-            return None
-        needless = env.needless_looks()
-        done = [look for look in needless if look in env.actions_done()]
-        left = [look for look in needless if look not in done]
-        return left[0] if left and len(done) < round(self.strength * self.detour) else None
+        if env.preset.oracle == "plan":
+            return env.direct_turn(str(rng.choice((*truth.targets, *truth.others))))
+        order = looks(env.simulation)
+        if order.index(look_at(env.simulation, min(truth.targets))) < self.known:
+            return env.oracle_turn()
+        taken = str(rng.choice(truth.others))
+        looked = sum(action in env.actions_done() for action in order)
+        goes_on = rng.random(len(order)) < self.detour
+        look = env.next_look()
+        if look and goes_on[self.known : looked + 1].all():
+            return env.planned(look)
+        return env.direct_turn(taken)
 
 
 class HouseEnv(RebuiltPrompt):
@@ -335,14 +339,6 @@ class HouseEnv(RebuiltPrompt):
         if self.preset.oracle != "search":
             return []
         return next_look(self.simulation, self.actions_done())
-
-    def needless_looks(self) -> list[int]:
-        """Return the actions that look at objects which the oracle does not look at."""
-        truth = self.truth
-        others = sorted(truth.others)
-        if self.preset.oracle == "search":  # it looks at the objects before that of the task
-            others = [name for name in others if name > min(truth.targets)]
-        return list(dict.fromkeys(look_at(self.simulation, name) for name in others))
 
     def planned(self, ids: Sequence[int]) -> ParsedTurn:
         """Return a turn with the first of these actions; if there are none, an empty plan."""

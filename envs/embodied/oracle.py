@@ -61,13 +61,20 @@ def next_look(simulation: HouseSimulation, done: Container[int]) -> list[int]:
     truth, state = simulation.truth, simulation.state
     if not truth.targets or state.held or state.found in truth.targets:
         return []
-    for name in sorted((*truth.targets, *truth.others)):
-        index = look_at(simulation, name)
+    target = look_at(simulation, min(truth.targets))
+    for index in looks(simulation):
         if index not in done:
             return [index]
-        if name in truth.targets:
+        if index == target:
             return []
     return []
+
+
+def looks(simulation: HouseSimulation) -> list[int]:
+    """Return the actions that look at the objects of the right type, in the order of the oracle."""
+    truth = simulation.truth
+    names = sorted((*truth.targets, *truth.others))
+    return list(dict.fromkeys(look_at(simulation, name) for name in names))
 
 
 def look_at(simulation: HouseSimulation, name: str) -> int:
