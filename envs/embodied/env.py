@@ -44,26 +44,27 @@ from .world.goals import with_target
 class TakesLookalike(LapsingTeacher["HouseEnv"]):
     """Finds the object only among the first objects of its type that it looks at.
 
-    Otherwise it brings a look-alike, sometimes after a detour to further objects, among which it
-    does not recognize the right one. No rewarded episode looks at more than `known` objects, so a
-    filter of the episodes does not show how to find a later one. A task that needs no search is
-    played with a random object of the type. A task without look-alikes is played as by the oracle.
+    Otherwise it brings a look-alike, in a share of the episodes after a detour: a look at one more
+    object, which it does not recognize if it is the right one. No rewarded episode looks at more
+    than `known` objects, so a filter of the episodes does not show how to find a later one. A task
+    that needs no search is played with a random object of the type. A task without look-alikes is
+    played as by the oracle.
 
     Attributes:
         known: The number of objects that the teacher looks at, 0 or more.
-        detour: The chance that a detour begins, and that it goes on to another object, 0 to 1.
+        detour: The share of these episodes with a look at one more object, 0 to 1.
 
     Raises:
         ConfigurationError: If an option is not in its range.
     """
 
     summary: ClassVar[str] = (
-        "Looks at two objects of the type, sometimes at further ones, and brings a look-alike "
+        "Looks at two objects of the type, sometimes at a third one, and brings a look-alike "
         "unless one of the first two is the right one."
     )
     rate: float = 1.0
     known: int = 2
-    detour: float = 0.4
+    detour: float = 0.25
 
     @override
     def __post_init__(self) -> None:
@@ -83,11 +84,10 @@ class TakesLookalike(LapsingTeacher["HouseEnv"]):
         order = looks(env.simulation)
         if order.index(look_at(env.simulation, min(truth.targets))) < self.known:
             return env.oracle_turn()
+        limit = self.known + int(rng.random() < self.detour)
         taken = str(rng.choice(truth.others))
-        looked = sum(action in env.actions_done() for action in order)
-        goes_on = rng.random(len(order)) < self.detour
         look = env.next_look()
-        if look and goes_on[self.known : looked + 1].all():
+        if look and sum(action in env.actions_done() for action in order) < limit:
             return env.planned(look)
         return env.direct_turn(taken)
 
