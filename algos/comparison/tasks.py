@@ -43,7 +43,7 @@ class Task:
 TASKS: Mapping[str, Task] = {
     "zoom_vqa": Task("where to look", "zoom_tiny", 30),
     "arft_search": Task("search for the whole name", "visual_arft_search_tiny", 40),
-    "arm_doc": Task("which page", "arm_thinker_tiny", 16),
+    "arm_doc": Task("which page", "arm_thinker_tiny", 24),
     "arm_if": Task("whether to trust a tool", "arm_if_tiny", 20),
     "arft_coding": Task("repair, then read", "visual_arft_coding_tiny", 40),
     "mags_zoom": Task("how often to look", "mags_rl_tiny", 24),

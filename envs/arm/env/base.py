@@ -229,8 +229,8 @@ def answer_with(verdict: str, rating: Sequence[int] | None) -> str:
     return write_verdict(verdict)
 
 
-def wrong_verdict(env: JudgingEnv, rng: np.random.Generator) -> ParsedTurn:
-    """Return a turn with a random wrong verdict, which names no fact as its reason."""
+def wrong_verdict(env: JudgingEnv, rng: np.random.Generator, fact: str = "") -> ParsedTurn:
+    """Return a turn with a random wrong verdict; `fact` is that of `JudgingEnv.conclude`."""
     possible = verdicts(len(env.truth.candidates))
     wrong = [verdict for verdict in possible if verdict not in env.sample.answers]
-    return env.conclude(str(rng.choice(wrong)))
+    return env.conclude(str(rng.choice(wrong)), fact)

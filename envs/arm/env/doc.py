@@ -137,49 +137,63 @@ def page_tools(
 
 @dataclass(frozen=True)
 class WrongPage(LapsingTeacher["ArmDoc"]):
-    """Finds evidence only on the first pages; otherwise it asks for a page near the evidence.
+    """Finds evidence only on the first pages; otherwise it opens another page and believes it.
 
-    It then believes a wrong response. No rewarded episode is about a later page, so a filter of
-    the episodes does not show how to find one.
+    The other page shows the claim of a wrong response, if the ground truth names such a page
+    (``distractors``), and otherwise it is near the evidence. In a share of these episodes the
+    teacher opens the right page, but does not believe it. No rewarded episode is about a later
+    page, so a filter of the episodes does not show how to judge one.
 
     Attributes:
-        known: The number of pages on which the teacher finds evidence.
+        known: The number of pages on which the teacher finds evidence, 0 or more.
+        doubted: The share of the other episodes in which it opens the right page, 0 to 1.
 
     Raises:
-        ConfigurationError: If `known` is negative.
+        ConfigurationError: If an option is not in its range.
     """
 
     summary: ClassVar[str] = (
-        "Finds evidence only on the first three pages; for a later page it asks for another one "
-        "near it and gives a wrong verdict."
+        "Finds evidence only on the first three pages; for a later page it mostly opens another "
+        "one, and gives a wrong verdict."
     )
     rate: float = 1.0
     known: int = 3
+    doubted: float = 0.2
 
     @override
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.known < 0:
             raise ConfigurationError(f"known must be 0 or more, got {self.known!r}.")
+        if not 0 <= self.doubted <= 1:
+            raise ConfigurationError(f"doubted must be from 0 to 1, got {self.doubted!r}.")
 
     @override
     def mistaken_turn(self, env: ArmDoc, rng: np.random.Generator) -> ParsedTurn:
-        turn, last = env.oracle_turn(), max(env.truth.evidence_pages, default=0)
-        if last <= self.known:
+        turn = env.oracle_turn()
+        if max(env.truth.evidence_pages, default=0) <= self.known:
             return turn
-        if turn.answer is not None or env.log.tool_calls:
-            return wrong_verdict(env, rng)
-        near = _pages_near(env, last)
-        if not near:
-            return wrong_verdict(env, rng)
-        arguments = {"filename": env.document(), "query": f"page {rng.choice(near)}"}
+        page, shown = self._opened(env, rng)
+        if not page or turn.answer is not None or env.log.tool_calls:
+            return wrong_verdict(env, rng, shown)
+        arguments = {"filename": env.document(), "query": f"page {page}"}
         return turn._replace(calls=(ToolCall(PageByQuery.name, arguments),))
 
+    def _opened(self, env: ArmDoc, rng: np.random.Generator) -> tuple[int, str]:
+        """Return the page that is opened, and what it shows; page 0 if there is no other page."""
+        truth = env.truth
+        if rng.random() < self.doubted:
+            return max(truth.evidence_pages), truth.answer
+        claims = set(truth.candidates) - {truth.answer}
+        believed = [other for other in truth.distractors if other[1] in claims]
+        pages = believed or truth.distractors or _pages_near(env, max(truth.evidence_pages))
+        return pages[int(rng.integers(len(pages)))] if pages else (0, "")
 
-def _pages_near(env: ArmDoc, page: int) -> list[int]:
-    """Return the pages without evidence that are one or two pages before or after a page."""
+
+def _pages_near(env: ArmDoc, page: int) -> list[tuple[int, str]]:
+    """Return the pages without evidence, one or two before or after a page, and ``""`` for each."""
     pages = range(max(page - 2, 1), min(page + 2, len(env.opened())) + 1)
-    return [near for near in pages if near not in env.truth.evidence_pages]
+    return [(near, "") for near in pages if near not in env.truth.evidence_pages]
 
 
 class ArmDoc(DocumentPages, JudgingEnv):

@@ -35,9 +35,9 @@ def begun(name: str, source: Any, **options: Any) -> Any:
 class AboutPages(ReportsWorld):
     """Asks about given pages of a document."""
 
-    def __init__(self, *pages: int) -> None:
+    def __init__(self, *pages: int, distractors: tuple[tuple[int, str], ...] = ()) -> None:
         super().__init__("tiny")
-        self.pages = pages
+        self.pages, self.distractors = pages, distractors
 
     @override
     def sample(self, rng: np.random.Generator) -> Any:
@@ -46,6 +46,7 @@ class AboutPages(ReportsWorld):
             document=DOCUMENT,
             evidence_pages=self.pages,
             gold_query=f"page {self.pages[0]}",
+            distractors=self.distractors,
             answer="red",
         )
         return judging_sample(id="d", instruction="Which?", truth=truth, verdict=1)
@@ -84,17 +85,58 @@ def scenes(candidates: tuple[str, ...], verdict: Any, **fields: Any) -> list[Any
     ]
 
 
+def queries(env: Any, teacher: WrongPage, count: int = 40) -> list[str]:
+    """Return the queries of the first turns of a teacher in some episodes."""
+    turns = [teacher.turn(env, np.random.default_rng(seed)) for seed in range(count)]
+    return [made.calls[0].arguments["query"] for made in turns]
+
+
 @pytest.mark.parametrize(("evidence", "near"), [((9,), {7, 8}), ((3, 5), {4, 6, 7})])
 def test_teacher_asks_for_a_page_near_late_evidence(
     evidence: tuple[int, ...], near: set[int]
 ) -> None:
     env = begun("ArmDoc", AboutPages(*evidence))
     assert len(env.opened()) == PAGES
-    queries = set()
-    for seed in range(40):
-        (call,) = WrongPage().turn(env, np.random.default_rng(seed)).calls
-        queries.add(call.arguments["query"])
-    assert queries == {f"page {page}" for page in near}
+    assert set(queries(env, WrongPage(doubted=0.0))) == {f"page {page}" for page in near}
+
+
+@pytest.mark.parametrize(
+    ("distractors", "pages"),
+    [
+        (((1, "blue"), (2, "green"), (8, "blue")), {1, 8}),  # blue is the wrong response
+        (((1, "cyan"), (2, "green")), {1, 2}),
+    ],
+)
+def test_teacher_prefers_pages_that_show_a_wrong_response(
+    distractors: tuple[tuple[int, str], ...], pages: set[int]
+) -> None:
+    env = begun("ArmDoc", AboutPages(6, distractors=distractors))
+    assert set(queries(env, WrongPage(doubted=0.0))) == {f"page {page}" for page in pages}
+    concluded = taken(WrongPage(doubted=0.0), env)
+    shown = dict(distractors)[env.log.tool_calls[0].detail["pages"][0]]
+    assert concluded.answer == "Overall Judgment: Answer 2 is better"
+    assert concluded.thought == f" {shown}, red no, blue yes "
+
+
+def test_teacher_doubts_the_right_page_in_a_share_of_the_episodes() -> None:
+    env = begun("ArmDoc", AboutPages(6))
+    assert 20 <= queries(env, WrongPage(doubted=0.25), 100).count("page 6") <= 30
+    concluded = taken(WrongPage(doubted=1.0), env)
+    assert env.metrics()["found"] == 1
+    assert concluded.answer == "Overall Judgment: Answer 2 is better"
+    assert concluded.thought == " red, red no, blue yes "
+
+
+def test_procedural_pages_with_other_colors_are_distractors() -> None:
+    source = ReportsWorld("tiny")
+    for seed in range(20):
+        truth = source.sample(np.random.default_rng(seed)).truth_as(JudgingTruth)
+        cards = source.library.text(int(truth.document.split("-")[1]))
+        (page,) = truth.evidence_pages
+        shown = {number: card.color for number, card in enumerate(cards, start=1)}
+        assert shown[page] == truth.answer
+        others = {number: color for number, color in shown.items() if color != truth.answer}
+        assert dict(truth.distractors) == others
 
 
 def test_evidence_on_the_first_pages_is_found() -> None:
@@ -170,6 +212,8 @@ def test_rating_of_the_teacher_is_at_the_other_end_of_the_scale(verdict: bool, r
     assert taken(far, env).answer == f"Overall Judgment: {rating}"
 
 
-def test_number_of_known_pages_is_not_negative() -> None:
+def test_options_of_the_wrong_page_are_in_their_ranges() -> None:
     with pytest.raises(ConfigurationError, match="known must be 0 or more"):
         WrongPage(known=-1)
+    with pytest.raises(ConfigurationError, match="doubted must be from 0 to 1"):
+        WrongPage(doubted=1.5)

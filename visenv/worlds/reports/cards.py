@@ -100,6 +100,7 @@ def ask_card(rng: np.random.Generator, cards: Cards, kind: str) -> ReportQuestio
     """Return a question about one page; the wrong colors start with those of other pages."""
     page = int(rng.integers(len(cards)))
     right = cards[page].color
+    pages = [(number, card.color) for number, card in enumerate(cards, start=1)]
     elsewhere = others(rng, right, (card.color for card in cards))
     anywhere = others(rng, right, COLORS)
     return ReportQuestion(
@@ -110,6 +111,7 @@ def ask_card(rng: np.random.Generator, cards: Cards, kind: str) -> ReportQuestio
         answer=right,
         wrong=tuple(dict.fromkeys([*elsewhere, *anywhere])),
         respond=_say,
+        distractors=tuple((number, color) for number, color in pages if color != right),
     )
 
 
