@@ -48,7 +48,7 @@ TASKS: Mapping[str, Task] = {
     "arft_coding": Task("repair, then read", "visual_arft_coding_tiny", 40),
     "mags_zoom": Task("how often to look", "mags_rl_tiny", 24),
     "argos_image": Task("where objects are", "argos_tiny", 30),
-    "house": Task("a plan of many steps", "embodied_tiny"),
+    "house": Task("a plan of many steps", "embodied_tiny", 24),
 }
 """The tasks of the suite, by name."""
 QUICK_TASKS = ("zoom_vqa", "arft_search")
