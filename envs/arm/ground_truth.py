@@ -15,8 +15,6 @@ from visenv.types.ground_truth import STRICT, Box, Boxes, Numbers, Texts
 
 Scale = Annotated[tuple[int, int], Strict(False)]
 """A rating scale, as ``(lowest, highest)``."""
-Distractors = Annotated[tuple[Annotated[tuple[int, str], Strict(False)], ...], Strict(False)]
-"""Pages by their numbers from 1, each with the text of what it shows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=STRICT)
@@ -57,7 +55,6 @@ class JudgingTruth(GroundTruth):
         candidates: The responses, at least one.
         evidence_pages: The pages of `document` that contain the evidence, from 1.
         gold_query: A query that finds these pages, ``""`` if none is known.
-        distractors: Pages that show something else instead of the answer.
         target_box: The region of the image that the question is about.
         detail_box: The part of `target_box` that decides.
         target_boxes: The regions, if there are several.
@@ -76,7 +73,6 @@ class JudgingTruth(GroundTruth):
     candidates: Texts
     evidence_pages: Numbers = ()
     gold_query: str = ""
-    distractors: Distractors = ()
     target_box: Box | None = None
     detail_box: Box | None = None
     target_boxes: Boxes = ()

@@ -21,6 +21,7 @@ from visenv.grammar.tool_call import Compat
 from visenv.teacher import LapsingTeacher, Teacher
 from visenv.tools import Tool
 from visenv.types import Image
+from visenv.worlds.reports.library import ReportsLibrary
 
 from ..ground_truth import DocumentTruth, JudgingTruth
 from ..presets import ArmPreset
@@ -139,9 +140,9 @@ def page_tools(
 class WrongPage(LapsingTeacher["ArmDoc"]):
     """Finds evidence only on the first pages; otherwise it opens another page and believes it.
 
-    The other page shows the claim of a wrong response, if the ground truth names such a page
-    (``distractors``), and otherwise it is near the evidence. In a share of these episodes the
-    teacher opens the right page, but does not believe it. No rewarded episode is about a later
+    The other page shows the claim of a wrong response, if the library knows what each page shows
+    (`ReportsLibrary.values`), and otherwise it is near the evidence. In a share of these episodes
+    the teacher opens the right page, but does not believe it. No rewarded episode is about a later
     page, so a filter of the episodes does not show how to judge one.
 
     Attributes:
@@ -184,10 +185,18 @@ class WrongPage(LapsingTeacher["ArmDoc"]):
         truth = env.truth
         if rng.random() < self.doubted:
             return max(truth.evidence_pages), truth.answer
-        claims = set(truth.candidates) - {truth.answer}
-        believed = [other for other in truth.distractors if other[1] in claims]
-        pages = believed or truth.distractors or _pages_near(env, max(truth.evidence_pages))
+        others, claims = _distractors(env), set(truth.candidates) - {truth.answer}
+        believed = [other for other in others if other[1] in claims]
+        pages = believed or others or _pages_near(env, max(truth.evidence_pages))
         return pages[int(rng.integers(len(pages)))] if pages else (0, "")
+
+
+def _distractors(env: ArmDoc) -> list[tuple[int, str]]:
+    """Return the pages that show another value than the answer, with it; empty if unknown."""
+    library = library_of(env.source)
+    values = library.values(env.document()) if isinstance(library, ReportsLibrary) else ()
+    pages = enumerate(values, start=1)
+    return [(page, value) for page, value in pages if value != env.truth.answer]
 
 
 def _pages_near(env: ArmDoc, page: int) -> list[tuple[int, str]]:

@@ -57,7 +57,7 @@ class ReportsWorld:
     documents. With a range of `documents`, all samples are about these documents.
 
     The `JudgingTruth` contains ``document``, ``evidence_pages``, ``gold_query`` and ``answer``, the
-    right value; with the preset ``"tiny"`` also ``distractors``.
+    right value.
 
     Args:
         preset: A key of `PRESETS`.
@@ -124,7 +124,6 @@ class ReportsWorld:
                 document=document,
                 evidence_pages=tuple(question.pages),
                 gold_query=question.gold_query,
-                distractors=question.distractors,
                 answer=question.answer,
             ),
             verdict=place == 0 if count == 1 else place + 1,

@@ -18,12 +18,14 @@ from visenv.envs.arm.world.reports import ReportsWorld
 from visenv.errors import ConfigurationError
 from visenv.grammar import ParsedTurn
 from visenv.types import Image
+from visenv.worlds.reports.library import ReportsLibrary
 
 DIGITS = "check_whether_has_no_arabic_number_in_response"
 RANGE = "check_whether_response_word_count_in_range"
 DOCUMENT = "cards-0"
-PAGES = 9
-"""The number of pages of this document."""
+COLORS = ("yellow", "red", "yellow", "cyan", "yellow", "blue", "red", "yellow", "cyan")
+"""The colors of the pages of this document."""
+PAGES = len(COLORS)
 
 
 def begun(name: str, source: Any, **options: Any) -> Any:
@@ -32,24 +34,39 @@ def begun(name: str, source: Any, **options: Any) -> Any:
     return env
 
 
-class AboutPages(ReportsWorld):
-    """Asks about given pages of a document."""
+class UnknownValues(ReportsLibrary):
+    """Knows the pages of documents, but not what they show."""
 
-    def __init__(self, *pages: int, distractors: tuple[tuple[int, str], ...] = ()) -> None:
+    @override
+    def values(self, name: str) -> tuple[str, ...]:
+        return ()
+
+
+class AboutPages(ReportsWorld):
+    """Asks about given pages of a document; the answer is "red"."""
+
+    def __init__(
+        self,
+        *pages: int,
+        candidates: tuple[str, ...] = ("red", "blue"),
+        verdict: bool | int = 1,
+        knows_values: bool = False,
+    ) -> None:
         super().__init__("tiny")
-        self.pages, self.distractors = pages, distractors
+        if not knows_values:
+            self.library = UnknownValues("tiny")
+        self.pages, self.candidates_shown, self.verdict = pages, candidates, verdict
 
     @override
     def sample(self, rng: np.random.Generator) -> Any:
         truth = JudgingTruth(
-            candidates=("red", "blue"),
+            candidates=self.candidates_shown,
             document=DOCUMENT,
             evidence_pages=self.pages,
             gold_query=f"page {self.pages[0]}",
-            distractors=self.distractors,
             answer="red",
         )
-        return judging_sample(id="d", instruction="Which?", truth=truth, verdict=1)
+        return judging_sample(id="d", instruction="Which?", truth=truth, verdict=self.verdict)
 
 
 def turn(teacher: Any, env: Any) -> ParsedTurn:
@@ -101,42 +118,38 @@ def test_teacher_asks_for_a_page_near_late_evidence(
 
 
 @pytest.mark.parametrize(
-    ("distractors", "pages"),
+    ("candidates", "verdict", "pages"),
     [
-        (((1, "blue"), (2, "green"), (8, "blue")), {1, 8}),  # blue is the wrong response
-        (((1, "cyan"), (2, "green")), {1, 2}),
+        (("red", "blue"), 1, {6}),
+        (("cyan", "red"), 2, {4, 9}),
+        (("cyan",), False, {4, 9}),
+        (("red",), True, {1, 3, 4, 5, 6, 8, 9}),  # the teacher says False after any other color
+        (("red", "magenta"), 1, {1, 3, 4, 5, 6, 8, 9}),  # no page is magenta
     ],
 )
-def test_teacher_prefers_pages_that_show_a_wrong_response(
-    distractors: tuple[tuple[int, str], ...], pages: set[int]
+def test_teacher_opens_a_page_that_shows_the_wrong_claim(
+    candidates: tuple[str, ...], verdict: bool | int, pages: set[int]
 ) -> None:
-    env = begun("ArmDoc", AboutPages(6, distractors=distractors))
-    assert set(queries(env, WrongPage(doubted=0.0))) == {f"page {page}" for page in pages}
-    concluded = taken(WrongPage(doubted=0.0), env)
-    shown = dict(distractors)[env.log.tool_calls[0].detail["pages"][0]]
-    assert concluded.answer == "Overall Judgment: Answer 2 is better"
-    assert concluded.thought == f" {shown}, red no, blue yes "
+    source = AboutPages(7, candidates=candidates, verdict=verdict, knows_values=True)
+    assert source.library.values(DOCUMENT) == COLORS
+    env = begun("ArmDoc", source)
+    teacher = WrongPage(doubted=0.0)
+    assert set(queries(env, teacher, 80)) == {f"page {page}" for page in pages}
+    concluded = taken(teacher, env)
+    shown = COLORS[env.log.tool_calls[0].detail["pages"][0] - 1]
+    assert concluded.thought is not None
+    assert concluded.thought.startswith(f" {shown}, {candidates[0]} ")
+    env.step(env.grammar.compose(concluded))
+    assert env.task_score() == 0.0
 
 
 def test_teacher_doubts_the_right_page_in_a_share_of_the_episodes() -> None:
-    env = begun("ArmDoc", AboutPages(6))
-    assert 20 <= queries(env, WrongPage(doubted=0.25), 100).count("page 6") <= 30
+    env = begun("ArmDoc", AboutPages(7, knows_values=True))
+    assert 20 <= queries(env, WrongPage(doubted=0.25), 100).count("page 7") <= 30
     concluded = taken(WrongPage(doubted=1.0), env)
     assert env.metrics()["found"] == 1
     assert concluded.answer == "Overall Judgment: Answer 2 is better"
     assert concluded.thought == " red, red no, blue yes "
-
-
-def test_procedural_pages_with_other_colors_are_distractors() -> None:
-    source = ReportsWorld("tiny")
-    for seed in range(20):
-        truth = source.sample(np.random.default_rng(seed)).truth_as(JudgingTruth)
-        cards = source.library.text(int(truth.document.split("-")[1]))
-        (page,) = truth.evidence_pages
-        shown = {number: card.color for number, card in enumerate(cards, start=1)}
-        assert shown[page] == truth.answer
-        others = {number: color for number, color in shown.items() if color != truth.answer}
-        assert dict(truth.distractors) == others
 
 
 def test_evidence_on_the_first_pages_is_found() -> None:

@@ -251,22 +251,22 @@ ENDLESS = -1
 
 
 class Held(dict[int, Any]):
-    """Holds the sessions of an engine; access to `ENDLESS` waits until a file exists."""
+    """Holds the sessions of an engine; access to `ENDLESS` waits until a file is removed."""
 
-    def __init__(self, sessions: dict[int, Any], released: Path) -> None:
+    def __init__(self, sessions: dict[int, Any], barrier: Path) -> None:
         super().__init__(sessions)
-        self.released = released
+        self.barrier = barrier
 
     @override
     def __getitem__(self, number: int) -> Any:
-        while number == ENDLESS and not self.released.exists():
+        while number == ENDLESS and self.barrier.exists():
             time.sleep(0.01)
         return super().__getitem__(number)
 
 
-def hold_segments(actor: Any, released: Path) -> None:
+def hold_segments(actor: Any, barrier: Path) -> None:
     """Replace the sessions of an engine; runs in its actor."""
-    actor._sessions = Held(actor._sessions, released)
+    actor._sessions = Held(actor._sessions, barrier)
 
 
 @pytest.fixture(scope="module")
@@ -372,12 +372,13 @@ def test_tokens_that_do_not_come_are_an_error_and_do_not_block_the_loop(
             await session.fetch_segments()
 
     ray = pytest.importorskip("ray")
-    released = tmp_path / "released"
-    ray.get(engine._actor.__ray_call__.remote(hold_segments, released))
+    barrier = tmp_path / "barrier"
+    barrier.touch()
+    ray.get(engine._actor.__ray_call__.remote(hold_segments, barrier))
     try:
         asyncio.run(fetch())
     finally:
-        released.touch()
+        barrier.unlink()
 
 
 def test_engine_that_ray_would_restart_by_itself_is_refused() -> None:

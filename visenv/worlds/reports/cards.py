@@ -64,6 +64,11 @@ def write_cards(seed: int) -> Cards:
     return tuple(StripedPage(color, bool(rng.random() < 0.5)) for color in shuffled(rng, colors))
 
 
+def colors_of(cards: Cards) -> tuple[str, ...]:
+    """Return the color of each page."""
+    return tuple(card.color for card in cards)
+
+
 def draw_cards(cards: Cards) -> bytes:
     """Return the document as a PDF; the bytes are deterministic."""
     from reportlab.pdfgen.canvas import Canvas
@@ -100,7 +105,6 @@ def ask_card(rng: np.random.Generator, cards: Cards, kind: str) -> ReportQuestio
     """Return a question about one page; the wrong colors start with those of other pages."""
     page = int(rng.integers(len(cards)))
     right = cards[page].color
-    pages = [(number, card.color) for number, card in enumerate(cards, start=1)]
     elsewhere = others(rng, right, (card.color for card in cards))
     anywhere = others(rng, right, COLORS)
     return ReportQuestion(
@@ -111,7 +115,6 @@ def ask_card(rng: np.random.Generator, cards: Cards, kind: str) -> ReportQuestio
         answer=right,
         wrong=tuple(dict.fromkeys([*elsewhere, *anywhere])),
         respond=_say,
-        distractors=tuple((number, color) for number, color in pages if color != right),
     )
 
 

@@ -10,7 +10,7 @@ from visenv.cache import SharedCache
 from visenv.documents.document import Document, OutlinedDocument, RenderedDocument, RenderedPages
 from visenv.documents.pdf import PdfDocument
 from visenv.errors import DataError, UnknownNameError
-from visenv.worlds.reports.cards import draw_cards, write_cards
+from visenv.worlds.reports.cards import colors_of, draw_cards, write_cards
 from visenv.worlds.reports.drawing import draw_outline, draw_report
 from visenv.worlds.reports.report import write_report
 
@@ -35,17 +35,19 @@ class ReportGenre(NamedTuple):
         draw: Returns that content as a PDF.
         outline: Returns the PDF that an overview shows; None shows thumbnails of the pages
             themselves, which must not reveal answers.
+        values: Returns the value that each page shows, if there is only one on each.
     """
 
     prefix: str
     write: Callable[[int], Any]
     draw: Callable[[Any], bytes]
     outline: Callable[[Any], bytes] | None = None
+    values: Callable[[Any], tuple[str, ...]] | None = None
 
 
 GENRES = {
     "default": ReportGenre("report-", write_report, draw_report, draw_outline),
-    "tiny": ReportGenre("cards-", write_cards, draw_cards),
+    "tiny": ReportGenre("cards-", write_cards, draw_cards, values=colors_of),
 }
 
 
@@ -80,14 +82,17 @@ class ReportsLibrary:
         Raises:
             DataError: If no document has that name; the message describes valid names.
         """
-        found = re.fullmatch(rf"{self._genre.prefix}(0|[1-9][0-9]{{0,8}})(\.pdf)?", name)
-        if found is None:
-            raise DataError(
-                f"There is no document called {name[:80]!a}. Names are {self.name(0)!r} to "
-                f"{self.name(SEEDS - 1)!r}."
-            )
-        seed = int(found[1])
+        seed = self._seed(name)
         return self._documents.get(seed, lambda: self._draw(seed))
+
+    def values(self, name: str) -> tuple[str, ...]:
+        """Return the value that each page of a document shows; empty if pages show several.
+
+        Raises:
+            DataError: If no document has that name.
+        """
+        values, text = self._genre.values, self.text(self._seed(name))
+        return () if values is None else values(text)
 
     def text(self, seed: int) -> Any:
         """Return the text of that seed's document: a `Report`, or `Cards` of ``"tiny"``."""
@@ -96,6 +101,15 @@ class ReportsLibrary:
     @property
     def _genre(self) -> ReportGenre:
         return GENRES[self.preset]
+
+    def _seed(self, name: str) -> int:
+        found = re.fullmatch(rf"{self._genre.prefix}(0|[1-9][0-9]{{0,8}})(\.pdf)?", name)
+        if found is None:
+            raise DataError(
+                f"There is no document called {name[:80]!a}. Names are {self.name(0)!r} to "
+                f"{self.name(SEEDS - 1)!r}."
+            )
+        return int(found[1])
 
     def _draw(self, seed: int) -> Document:
         text, name, outline = self.text(seed), self.name(seed), self._genre.outline

@@ -57,7 +57,6 @@ class ReportQuestion(NamedTuple):
         answer: The right value.
         wrong: Different wrong values; those from the same document come first.
         respond: Words a response that claims a value.
-        distractors: Pages that show another value instead of the answer, each with this value.
     """
 
     kind: str
@@ -67,7 +66,6 @@ class ReportQuestion(NamedTuple):
     answer: str
     wrong: tuple[str, ...]
     respond: Callable[[np.random.Generator, str], str]
-    distractors: tuple[tuple[int, str], ...] = ()
 
 
 def responder(

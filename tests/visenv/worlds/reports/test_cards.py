@@ -7,6 +7,7 @@ import pytest
 
 from visenv.documents.bm25 import Bm25Ranker
 from visenv.documents.pdf import PdfDocument
+from visenv.errors import DataError
 from visenv.worlds.reports.cards import (
     COLORS,
     GRAY,
@@ -16,6 +17,7 @@ from visenv.worlds.reports.cards import (
     draw_cards,
     write_cards,
 )
+from visenv.worlds.reports.library import ReportsLibrary
 
 pytestmark = pytest.mark.component("opencv", "pypdfium2", "reportlab")
 
@@ -33,6 +35,14 @@ def test_documents_have_all_lengths_and_at_least_two_colors() -> None:
     assert min(len({card.color for card in cards}) for cards in documents) == 2
     assert {card for cards in documents for card in cards}.__len__() == 2 * len(COLORS)
     assert write_cards(5) == write_cards(5) != write_cards(6)
+
+
+def test_library_knows_the_color_of_each_page_and_no_value_of_a_report() -> None:
+    colors = ReportsLibrary("tiny").values("cards-5")
+    assert colors == tuple(card.color for card in write_cards(5))
+    assert ReportsLibrary().values("report-5") == ()
+    with pytest.raises(DataError, match="There is no document called 'report-5'"):
+        ReportsLibrary("tiny").values("report-5")
 
 
 def test_card_at_96_pixels_has_the_color_in_every_third_line() -> None:
