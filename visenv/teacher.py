@@ -61,6 +61,18 @@ class Teacher(ABC, Generic[EnvT]):
                 f"The strength of a teacher must be 0 or more, got {self.strength!r}."
             )
 
+    def require_share(self, option: str) -> None:
+        """Raise `ConfigurationError` unless the value of an option is from 0 to 1."""
+        value = getattr(self, option)
+        if not 0 <= value <= 1:
+            raise ConfigurationError(f"{option} must be from 0 to 1, got {value!r}.")
+
+    def require_not_negative(self, option: str) -> None:
+        """Raise `ConfigurationError` unless the value of an option is 0 or more."""
+        value = getattr(self, option)
+        if not value >= 0:
+            raise ConfigurationError(f"{option} must be 0 or more, got {value!r}.")
+
     @abstractmethod
     def turn(self, env: EnvT, rng: np.random.Generator) -> ParsedTurn:
         """Return the next turn.
@@ -93,8 +105,7 @@ class AimingTeacher(Teacher[EnvT]):
     @override
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not self.noise >= 0:
-            raise ConfigurationError(f"noise must be 0 or more, got {self.noise!r}.")
+        self.require_not_negative("noise")
 
     def error(self, rng: np.random.Generator) -> tuple[float, float]:
         """Draw the error of one aim, (x, y)."""
@@ -122,8 +133,7 @@ class LapsingTeacher(Teacher[EnvT]):
     @override
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0 <= self.rate <= 1:
-            raise ConfigurationError(f"rate must be from 0 to 1, got {self.rate!r}.")
+        self.require_share("rate")
 
     @override
     def turn(self, env: EnvT, rng: np.random.Generator) -> ParsedTurn:

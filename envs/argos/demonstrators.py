@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 from typing_extensions import override
 
-from visenv.errors import ConfigurationError
 from visenv.grammar import ParsedTurn
 from visenv.teacher import AimingTeacher
 
@@ -70,8 +69,7 @@ class LongSpans(PointsBeside):
     @override
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.frames < 0:
-            raise ConfigurationError(f"frames must be 0 or more, got {self.frames!r}.")
+        self.require_not_negative("frames")
 
     @property
     @override

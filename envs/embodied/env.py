@@ -15,7 +15,6 @@ from typing_extensions import override
 
 from visenv.data.source import Source, require_no_images
 from visenv.env import EpisodeLimits, Observation
-from visenv.errors import ConfigurationError
 from visenv.grammar import ParsedTurn, ToolCall
 from visenv.grammar.plan import TOOL, PlanGrammar
 from visenv.rebuilt_prompt import RebuiltPrompt
@@ -44,15 +43,16 @@ from .world.goals import with_target
 class TakesLookalike(LapsingTeacher["HouseEnv"]):
     """Finds the object only among the first objects of its type that it looks at.
 
-    Otherwise it brings a look-alike, in a share of the episodes after a detour: a look at one more
-    object, which it does not recognize if it is the right one. No rewarded episode looks at more
-    than `known` objects, so a filter of the episodes does not show how to find a later one. A task
-    that needs no search is played with a random object of the type. A task without look-alikes is
-    played as by the oracle.
+    Otherwise it brings a look-alike. In a share of these episodes it first makes a detour: a look
+    at one more object, which it does not recognize even if it is the right one. No rewarded episode
+    of a search looks at more than `known` objects, so a filter of the episodes does not show how to
+    find a later one. A task that needs no search is played with a random object of the type. A task
+    without look-alikes is played as by the oracle.
 
     Attributes:
-        known: The number of objects that the teacher looks at, 0 or more.
-        detour: The share of these episodes with a look at one more object, 0 to 1.
+        known: The number of objects among which the teacher finds the right one, 0 or more.
+        detour: Of the episodes in which it brings a look-alike, the share with a look at one more
+            object, 0 to 1.
 
     Raises:
         ConfigurationError: If an option is not in its range.
@@ -69,10 +69,8 @@ class TakesLookalike(LapsingTeacher["HouseEnv"]):
     @override
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.known < 0:
-            raise ConfigurationError(f"known must be 0 or more, got {self.known!r}.")
-        if not 0 <= self.detour <= 1:
-            raise ConfigurationError(f"detour must be from 0 to 1, got {self.detour!r}.")
+        self.require_not_negative("known")
+        self.require_share("detour")
 
     @override
     def mistaken_turn(self, env: HouseEnv, rng: np.random.Generator) -> ParsedTurn:

@@ -16,7 +16,7 @@ from typing_extensions import override
 from visenv.data.source import Source
 from visenv.drawing import annotated
 from visenv.env import EpisodeLimits, VisEnv
-from visenv.errors import ConfigurationError, DataError
+from visenv.errors import DataError
 from visenv.grammar import ParsedTurn, ToolCall, ZoomInThinkGrammar
 from visenv.grammar.zoom_in_think import scan
 from visenv.images import fit
@@ -67,8 +67,7 @@ class BoxesBeside(AimingTeacher["MagsZoom"]):
     @override
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.extra < 0:
-            raise ConfigurationError(f"extra must be 0 or more, got {self.extra!r}.")
+        self.require_not_negative("extra")
 
     @override
     def turn(self, env: MagsZoom, rng: np.random.Generator) -> ParsedTurn:

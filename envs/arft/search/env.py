@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from typing_extensions import override
 
 from visenv.data.source import Source
-from visenv.errors import ConfigurationError, DataError
+from visenv.errors import DataError
 from visenv.grammar import ParsedTurn, ToolCall
 from visenv.search import Searcher
 from visenv.teacher import GIVING_UP, LapsingTeacher, Teacher
@@ -58,8 +58,7 @@ class ImpreciseQuery(LapsingTeacher["ArftSearch"]):
     @override
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0 <= self.mistaken <= 1:
-            raise ConfigurationError(f"mistaken must be from 0 to 1, got {self.mistaken!r}.")
+        self.require_share("mistaken")
 
     @override
     def mistaken_turn(self, env: ArftSearch, rng: np.random.Generator) -> ParsedTurn:

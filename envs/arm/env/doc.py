@@ -147,7 +147,8 @@ class WrongPage(LapsingTeacher["ArmDoc"]):
 
     Attributes:
         known: The number of pages on which the teacher finds evidence, 0 or more.
-        doubted: The share of the other episodes in which it opens the right page, 0 to 1.
+        doubted: The share of the episodes about later pages in which it opens the right page, 0 to
+            1.
 
     Raises:
         ConfigurationError: If an option is not in its range.
@@ -164,10 +165,8 @@ class WrongPage(LapsingTeacher["ArmDoc"]):
     @override
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.known < 0:
-            raise ConfigurationError(f"known must be 0 or more, got {self.known!r}.")
-        if not 0 <= self.doubted <= 1:
-            raise ConfigurationError(f"doubted must be from 0 to 1, got {self.doubted!r}.")
+        self.require_not_negative("known")
+        self.require_share("doubted")
 
     @override
     def mistaken_turn(self, env: ArmDoc, rng: np.random.Generator) -> ParsedTurn:
